@@ -1,0 +1,1 @@
+"""Unsupervised environment design in JAX."""

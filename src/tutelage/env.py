@@ -1,0 +1,150 @@
+"""The protocols every domain fulfils: an `Env` for the student, a `DesignSpace` for the teacher.
+
+An env is an underspecified POMDP. What it leaves open is the `level`: a pytree of arrays that the teacher chooses.
+Both protocols speak of *one* level and *one* episode; batching is `jax.vmap`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key, PyTree
+
+Level = PyTree
+State = PyTree
+Obs = PyTree
+Action = PyTree
+
+
+@dataclass(frozen=True)
+class Discrete:
+    """Actions 0 … n − 1."""
+
+    n: int
+
+
+@dataclass(frozen=True)
+class Box:
+    """Real vectors of length `size`; the env clips them to [low, high]."""
+
+    size: int
+    low: float = -1.0
+    high: float = 1.0
+
+
+class Timestep(NamedTuple):
+    """What the student sees of one step."""
+
+    obs: Obs
+    reward: Float[Array, ""]
+    terminated: Bool[Array, ""]  # the task itself ended
+    truncated: Bool[Array, ""]  # time ran out first
+
+    @property
+    def done(self) -> Bool[Array, ""]:
+        return self.terminated | self.truncated
+
+
+@runtime_checkable
+class Env(Protocol):
+    """The student's side. Pure functions; the rollout, not the env, starts the next episode.
+
+    An env is hashable by value (a frozen dataclass), so that a compiled program can be kept for it.
+    """
+
+    @property
+    def actions(self) -> Discrete | Box: ...
+
+    @property
+    def max_steps(self) -> int:
+        """No episode is longer than this."""
+        ...
+
+    def reset(self, key: Key[Array, ""], level: Level) -> tuple[State, Obs]:
+        """Begins an episode. The same key and level begin the same episode."""
+        ...
+
+    def step(self, key: Key[Array, ""], state: State, action: Action) -> tuple[State, Timestep]: ...
+
+    def solved(self, episode_return: Float[Array, "..."]) -> Bool[Array, "..."]:
+        """Whether an episode with this undiscounted return counts as solved."""
+        ...
+
+
+@runtime_checkable
+class DesignSpace(Protocol):
+    """The teacher's side: how levels come about, change, are measured, shown and written down."""
+
+    def sample(self, key: Key[Array, ""]) -> Level:
+        """A new level from the generator."""
+        ...
+
+    def edit(self, key: Key[Array, ""], level: Level, n: int) -> Level:
+        """A child of `level`, `n` small random edits away."""
+        ...
+
+    def describe(self, level: Level) -> Mapping[str, Float[Array, ""]]:
+        """Complexity metrics by name. NaN where one does not apply; averages leave NaN out."""
+        ...
+
+    def render(self, level: Level) -> np.ndarray:
+        """A picture, uint8 `[height, width, 3]`. Runs on the host."""
+        ...
+
+    def to_json(self, level: Level) -> dict[str, Any]: ...
+
+    def from_json(self, data: Mapping[str, Any]) -> Level:
+        """The level, or a `ValueError` that says what does not fit."""
+        ...
+
+
+@dataclass(frozen=True)
+class TestLevel:
+    """A held-out level, or a distribution of them: `draw` gives the level of one evaluation episode."""
+
+    __test__ = False  # not a test case, whatever pytest makes of the name
+
+    name: str
+    env: Env
+    draw: Callable[[Key[Array, ""]], Level]
+
+
+Suite = tuple[TestLevel, ...]
+
+
+@runtime_checkable
+class Domain(Protocol):
+    """One folder of `envs/`: a frozen dataclass of options that builds the parts a run needs.
+
+    Its fields are what a user may set (on the command line as `--env.FIELD`) and what a run's config records.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def env(self) -> Env: ...
+
+    def design(self) -> DesignSpace: ...
+
+    def encoder(self, key: Key[Array, ""]) -> Any:
+        """The first part of a student: a module from one observation to a feature vector, with its length as `.size`."""
+        ...
+
+    def suites(self) -> Mapping[str, Suite]:
+        """Held-out levels by suite name. The first is the default; one called `validation` is played during training."""
+        ...
+
+    def film(self, level: Level, states: State) -> list[np.ndarray]:
+        """Pictures of an episode, one for each of the stacked `states` `[T, …]`. Runs on the host."""
+        ...
+
+
+def same_level(a: Level, b: Level) -> Bool[Array, ""]:
+    """Exact equality, leaf by leaf."""
+    equal = [jnp.all(x == y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)]
+    return jnp.all(jnp.stack(equal))
