@@ -1,0 +1,130 @@
+"""Every level that was ever admitted to a buffer, with its ancestry, on disk.
+
+One file for each stretch between checkpoints, so that a resumed run can drop what it is about to do again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from tutelage.curricula.classroom import Journal
+from tutelage.env import Level
+from tutelage.errors import UserError
+from tutelage.runs.storage import Damaged, read_arrays, write_arrays
+
+FACTS = ("seed", "id", "parent", "generation", "birth", "score")
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """Levels in order of admission, `[N]` each; `levels` stacked likewise."""
+
+    seed: np.ndarray
+    id: np.ndarray
+    parent: np.ndarray
+    generation: np.ndarray
+    birth: np.ndarray
+    score: np.ndarray
+    levels: Level
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    def level(self, i: int) -> Level:
+        """The i-th level."""
+        return jax.tree.map(lambda x: x[i], self.levels)
+
+    def find(self, seed: int, level_id: int) -> int:
+        """The position of a level, by the seed it belongs to and its id."""
+        hits = np.flatnonzero((self.seed == seed) & (self.id == level_id))
+        if not len(hits):
+            raise UserError(f"Seed {seed} has no level {level_id}; its ids run from 0 to {self._last(seed)}.")
+        return int(hits[0])
+
+    def lineage(self, seed: int, level_id: int) -> list[int]:
+        """Positions of a level's ancestors, the first ancestor first, itself last."""
+        where = {int(i): n for n, i in enumerate(self.id) if self.seed[n] == seed}
+        line = [self.find(seed, level_id)]
+        while self.parent[line[-1]] >= 0:
+            line.append(where[int(self.parent[line[-1]])])
+        return line[::-1]
+
+    def _last(self, seed: int) -> int:
+        ids = self.id[self.seed == seed]
+        return int(ids.max()) if len(ids) else -1
+
+
+def admitted_from(journal: Journal, rows: np.ndarray, seeds: list[int]) -> Admitted:
+    """What a stretch of training admitted: the journal's arrays are `[S, R, P, …]`, `rows` `[S]` were written."""
+    written = np.arange(journal.admitted.shape[1])[None, :, None] < np.asarray(rows)[:, None, None]
+    chosen = np.asarray(journal.admitted) & written
+    seed = np.broadcast_to(np.asarray(seeds)[:, None, None], chosen.shape)[chosen]
+    facts = [np.asarray(getattr(journal, name))[chosen] for name in FACTS[1:]]
+    levels = jax.tree.map(lambda x: np.asarray(x)[chosen], journal.levels)
+    return Admitted(seed.astype(np.int32), *facts, levels)
+
+
+def concatenate(parts: list[Admitted]) -> Admitted:
+    """Several stretches as one."""
+    facts = [np.concatenate([getattr(p, name) for p in parts]) for name in FACTS]
+    levels = jax.tree.map(lambda *x: np.concatenate(x), *[p.levels for p in parts])
+    return Admitted(*facts, levels)
+
+
+def write(folder: Path, updates: int, levels: Admitted) -> None:
+    """Saves the levels admitted up to a checkpoint since the one before it."""
+    arrays = {name: getattr(levels, name) for name in FACTS}
+    arrays |= {f"level/{i}": _pack(x) for i, x in enumerate(jax.tree.leaves(levels.levels))}
+    write_arrays(folder / f"{updates:08d}.safetensors", arrays, {"updates": updates})
+
+
+def read(folder: Path, example: Level, until: int | None = None) -> Admitted:
+    """All levels of a run, or those admitted up to a checkpoint; `example` is a level of the same design space."""
+    parts = []
+    for path in segments(folder):
+        if until is None or int(path.stem) <= until:
+            parts.append(_read_segment(path, example))
+    if not parts:
+        raise UserError(f"{folder} holds no levels yet.")
+    return concatenate(parts)
+
+
+def segments(folder: Path) -> list[Path]:
+    """The files, in order."""
+    return sorted(p for p in folder.glob("*.safetensors") if p.stem.isdigit())
+
+
+def drop_after(folder: Path, updates: int) -> None:
+    """Forgets what was admitted after a checkpoint."""
+    for path in segments(folder):
+        if int(path.stem) > updates:
+            path.unlink()
+
+
+def _read_segment(path: Path, example: Level) -> Admitted:
+    try:
+        arrays, _ = read_arrays(path)
+    except Damaged as error:
+        raise UserError(f"{path.parent}: {error}.") from error
+    leaves, structure = jax.tree.flatten(example)
+    unpacked = [_unpack(arrays[f"level/{i}"], leaf) for i, leaf in enumerate(leaves)]
+    return Admitted(*(arrays[name] for name in FACTS), jax.tree.unflatten(structure, unpacked))
+
+
+def _pack(x: np.ndarray) -> np.ndarray:
+    """Booleans as bits."""
+    return np.packbits(x.reshape(len(x), -1), axis=1) if x.dtype == bool else x
+
+
+def _unpack(x: np.ndarray, like: Any) -> np.ndarray:
+    if like.dtype != bool:
+        return x
+    bits = np.unpackbits(x, axis=1, count=int(np.prod(like.shape)))
+    return bits.astype(bool).reshape(len(x), *like.shape)
+
+

@@ -1,0 +1,165 @@
+"""A run's configuration: one dataclass, which is the command line, its documentation and `config.json`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import jax
+
+from tutelage.curricula.accel import ACCEL
+from tutelage.curricula.classroom import Classroom, Curriculum
+from tutelage.env import Domain
+from tutelage.errors import UserError
+from tutelage.student.nets import StudentConfig
+from tutelage.student.ppo import PPO, check_minibatches
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that decides a run's numbers."""
+
+    env: Domain
+    """The domain: env, design space, held-out levels."""
+    method: Curriculum = field(default_factory=ACCEL)
+    """The curriculum."""
+    student: StudentConfig = StudentConfig()
+    """The student's network."""
+    ppo: PPO = PPO()
+    """How the student learns."""
+    slots: int = 32
+    """Levels played side by side in a rollout."""
+    steps: int = 256
+    """Steps of a rollout; at least as many as an episode may last, so that every level can be scored."""
+    updates: int = 20_000
+    """Student updates to train for."""
+    seeds: int = 1
+    """Seeds trained together in one program."""
+    seed: int = 0
+    """The first seed; the others follow it."""
+    log_every: int = 25
+    """Student updates between two rows of metrics."""
+    eval_every: int = 250
+    """Student updates between two looks at the validation levels; 0 for none."""
+    eval_episodes: int = 10
+    """Episodes on each validation level at each look."""
+    checkpoint_every: int = 250
+    """Student updates between checkpoints; the last two are kept."""
+    archive_every: int = 5_000
+    """Student updates between checkpoints that are kept for good; 0 for none but the final one."""
+    track: Literal["none", "tensorboard", "wandb"] = "none"
+    """Where metrics go besides `metrics.jsonl`; needs the extra `track`."""
+
+    def __post_init__(self):
+        for name in ("slots", "steps", "updates", "seeds", "log_every", "checkpoint_every", "eval_episodes"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{_flag(name)} must be at least 1, not {getattr(self, name)}.")
+        for name in ("seed", "eval_every", "archive_every"):
+            if getattr(self, name) < 0:
+                raise UserError(f"{_flag(name)} must not be negative.")
+
+    def classroom(self) -> Classroom:
+        """The surroundings of the curriculum; refuses what cannot be trained."""
+        env, design = self.env.env(), self.env.design()
+        if self.steps < env.max_steps:
+            raise UserError(
+                f"A rollout of {self.steps} steps is shorter than an episode may last ({env.max_steps}), so levels "
+                f"could go unscored: set --steps to {env.max_steps} or more."
+            )
+
+        def new_student(key: Any) -> Any:
+            key_encoder, key_rest = jax.random.split(key)
+            return self.student.build(self.env.encoder(key_encoder), env.actions, key=key_rest)
+
+        try:
+            check_minibatches(self.ppo, jax.eval_shape(new_student, jax.random.key(0)), self.steps, self.slots)
+        except ValueError as error:
+            raise UserError(str(error)) from error
+        return Classroom(env, design, self.ppo, new_student, self.slots, self.steps)
+
+    @property
+    def all_seeds(self) -> range:
+        """The seeds of the run, in order."""
+        return range(self.seed, self.seed + self.seeds)
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def to_json(config: Config, method_name: str) -> dict[str, Any]:
+    """The config as plain data. Env and method carry their names."""
+    data = dataclasses.asdict(config)
+    data["env"] = {"name": config.env.name, **data["env"]}
+    data["method"] = {"name": method_name, **data["method"]}
+    return {"format": FORMAT, **data}
+
+
+def from_json(data: Any, domains: Mapping[str, type], methods: Mapping[str, type]) -> Config:
+    """The config that `to_json` wrote."""
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise UserError(f"this is not a run configuration of format {FORMAT}.")
+    env = _named(data.get("env"), domains, "env")
+    method = _named(data.get("method"), methods, "method")
+    rest = {k: v for k, v in data.items() if k not in ("format", "env", "method")}
+    return _build(Config, {"env": env, "method": method, **rest}, "")
+
+
+def load(path: Path, domains: Mapping[str, type], methods: Mapping[str, type]) -> Config:
+    """Reads a `config.json`."""
+    try:
+        return from_json(json.loads(path.read_text()), domains, methods)
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise UserError(f"{path} cannot be read as a run configuration ({error}).") from error
+    except (UserError, ValueError) as error:
+        raise UserError(f"{path}: {error}") from error
+
+
+def _named(data: Any, table: Mapping[str, type], what: str) -> Any:
+    if not isinstance(data, dict) or data.get("name") not in table:
+        name = data.get("name") if isinstance(data, dict) else data
+        raise UserError(f"unknown {what} {name!r}; known: {', '.join(table)}.")
+    return _build(table[data["name"]], {k: v for k, v in data.items() if k != "name"}, what + ".")
+
+
+def _build(cls: type, data: Any, where: str) -> Any:
+    """A dataclass from plain data: unknown fields and wrong types are refused, missing ones take their default."""
+    if dataclasses.is_dataclass(data):
+        return data
+    if not isinstance(data, dict):
+        raise UserError(f"{where.rstrip('.')} must be an object.")
+    fields = {f.name for f in dataclasses.fields(cls) if f.init}
+    unknown = set(data) - fields
+    if unknown:
+        raise UserError(f"unknown field {where}{sorted(unknown)[0]}; known: {', '.join(sorted(fields))}.")
+    hints = get_type_hints(cls)
+    return cls(**{k: _value(hints[k], v, where + k) for k, v in data.items()})
+
+
+def _value(hint: Any, value: Any, where: str) -> Any:
+    if hint in (Domain, Curriculum):
+        return value
+    if dataclasses.is_dataclass(hint):
+        return _build(hint, value, where + ".")  # type: ignore[arg-type]
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return None if value is None else _value(next(a for a in args if a is not type(None)), value, where)
+    if origin is tuple and isinstance(value, list | tuple):
+        return tuple(_value(args[0], v, where) for v in value)
+    if origin is Literal:
+        accepted = value in args
+    elif hint is float:
+        accepted = isinstance(value, int | float) and not isinstance(value, bool)
+        value = float(value) if accepted else value
+    else:
+        accepted = type(value) is hint
+    if not accepted:
+        raise UserError(f"{where} cannot be {value!r}.")
+    return value

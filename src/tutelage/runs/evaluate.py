@@ -1,0 +1,206 @@
+"""Zero-shot evaluation: trained students on held-out levels, without learning."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple, dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+
+from tutelage.env import Env, Level, State, Suite, TestLevel
+from tutelage.runs.storage import write_atomically
+from tutelage.student import distributions
+
+
+@dataclass(frozen=True)
+class Result:
+    """One seed on one level."""
+
+    level: str
+    seed: int
+    episodes: int
+    solved_rate: float
+    mean_return: float
+    mean_length: float
+
+
+class Outcome(NamedTuple):
+    """Finished episodes."""
+
+    returns: Float[Array, "*batch"]
+    length: Int[Array, "*batch"]
+    solved: Bool[Array, "*batch"]
+
+
+class _Playing(eqx.Module):
+    """E episodes of one student under way."""
+
+    env: State
+    obs: PyTree
+    memory: PyTree
+    alive: Bool[Array, " E"]
+    returns: Float[Array, " E"]
+    length: Int[Array, " E"]
+
+
+def _begin(env: Env, student: PyTree, key: Key[Array, ""], levels: Level) -> _Playing:
+    n = jax.tree.leaves(levels)[0].shape[0]
+    state, obs = jax.vmap(env.reset)(jax.random.split(key, n), levels)
+    return _Playing(state, obs, student.memory(n), jnp.ones(n, bool), jnp.zeros(n), jnp.zeros(n, jnp.int32))
+
+
+def _step(env: Env, greedy: bool, student: PyTree, key: Key[Array, ""], p: _Playing, start: Bool[Array, ""]) -> _Playing:
+    n = p.alive.shape[0]
+    key_noise, key_env = jax.random.split(key)
+    memory, policy, _ = student.act(p.memory, p.obs, jnp.broadcast_to(start, (n,)))
+    noise = distributions.noise(key_noise, env.actions, (n,))
+    action = policy.mode() if greedy else policy.sample(noise)
+    state, after = jax.vmap(env.step)(jax.random.split(key_env, n), p.env, action)
+    returns = p.returns + jnp.where(p.alive, after.reward, 0.0)
+    return _Playing(state, after.obs, memory, p.alive & ~after.done, returns, p.length + p.alive)
+
+
+@lru_cache(maxsize=64)
+def _player(env: Env, greedy: bool) -> Callable[..., Outcome]:
+    """Compiled once for each env: plays `[S, E]` episodes until the last one has ended."""
+
+    def play(students: PyTree, keys: Key[Array, " S"], levels: Level) -> Outcome:
+        keys_begin, keys_play = jax.vmap(jax.random.split, out_axes=1)(keys)
+        playing = jax.vmap(lambda s, k, lv: _begin(env, s, k, lv))(students, keys_begin, levels)
+
+        def body(carry):
+            t, playing = carry
+            keys = jax.vmap(lambda k: jax.random.fold_in(k, t))(keys_play)
+            return t + 1, jax.vmap(lambda s, k, p: _step(env, greedy, s, k, p, t == 0))(students, keys, playing)
+
+        def unfinished(carry):
+            return (carry[0] < env.max_steps) & carry[1].alive.any()
+
+        _, playing = lax.while_loop(unfinished, body, (jnp.zeros((), jnp.int32), playing))
+        return Outcome(playing.returns, playing.length, env.solved(playing.returns))
+
+    return jax.jit(play)
+
+
+def play_level(
+    students: PyTree, seeds: Sequence[int], level: TestLevel, episodes: int, *, key: Key[Array, ""], greedy: bool = False
+) -> Outcome:
+    """`[S, E]` episodes; student s draws its levels and actions from `key` and its seed alone."""
+    keys = jnp.stack([jax.random.fold_in(key, seed) for seed in seeds])
+    keys_level, keys_play = jax.vmap(jax.random.split, out_axes=1)(keys)
+    levels = _drawer(level, episodes)(keys_level)
+    return _player(level.env, greedy)(students, keys_play, levels)
+
+
+@lru_cache(maxsize=64)
+def _drawer(level: TestLevel, episodes: int) -> Callable[..., Level]:
+    return jax.jit(jax.vmap(lambda key: jax.vmap(level.draw)(jax.random.split(key, episodes))))
+
+
+def evaluate(
+    students: PyTree,
+    seeds: Sequence[int],
+    suite: Suite,
+    episodes: int = 100,
+    *,
+    evaluation_seed: int = 0,
+    greedy: bool = False,
+    on_level: Callable[[str], None] = lambda name: None,
+) -> list[Result]:
+    """Plays every level of a suite with every student (stacked `[S, …]`); one `Result` for each pair."""
+    results = []
+    for n, level in enumerate(suite):
+        on_level(level.name)
+        key = jax.random.fold_in(jax.random.key(evaluation_seed), n)
+        outcome = jax.device_get(play_level(students, seeds, level, episodes, key=key, greedy=greedy))
+        for s, seed in enumerate(seeds):
+            means = [float(np.mean(x[s])) for x in (outcome.solved, outcome.returns, outcome.length)]
+            results.append(Result(level.name, seed, episodes, *means))
+    return results
+
+
+def write_csv(path: Path, results: Iterable[Result]) -> None:
+    """One row a level and seed."""
+    rows = [[f.name for f in fields(Result)], *([*astuple(r)] for r in results)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = "".join(",".join(_cell(x) for x in row) + "\n" for row in rows)
+    write_atomically(path, text.encode())
+
+
+def _cell(x: object) -> str:
+    return f"{x:.6g}" if isinstance(x, float) else str(x)
+
+
+def read_csv(path: Path) -> list[Result]:
+    """What `write_csv` wrote."""
+    with path.open(newline="") as file:
+        return [
+            Result(r["level"], int(r["seed"]), int(r["episodes"]), *(float(r[k]) for k in _MEANS))
+            for r in csv.DictReader(file)
+        ]
+
+
+_MEANS = ("solved_rate", "mean_return", "mean_length")
+
+
+class Summary(NamedTuple):
+    """Mean over seeds and its standard error (n − 1); the error is NaN for a single seed."""
+
+    mean: float
+    error: float
+
+    @staticmethod
+    def of(values: Sequence[float]) -> Summary:
+        """From one number a seed."""
+        n = len(values)
+        error = float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+        return Summary(float(np.mean(values)), error)
+
+
+def by_level(results: Sequence[Result]) -> dict[str, dict[str, Summary]]:
+    """Each level's summary of solved rate, return and length, in the order the levels were played."""
+    table: dict[str, dict[str, Summary]] = {}
+    for name in dict.fromkeys(r.level for r in results):
+        rows = [r for r in results if r.level == name]
+        table[name] = {k: Summary.of([getattr(r, k) for r in rows]) for k in _MEANS}
+    return table
+
+
+def overall(results: Sequence[Result]) -> dict[str, Summary]:
+    """The mean over levels, summarised over seeds."""
+    seeds = sorted({r.seed for r in results})
+    return {k: Summary.of([float(np.mean([getattr(r, k) for r in results if r.seed == s])) for s in seeds]) for k in _MEANS}
+
+
+def record(student: PyTree, env: Env, level: Level, *, key: Key[Array, ""], greedy: bool = False) -> tuple[State, Outcome]:
+    """One episode with the env's state at every step, cut at its end: `[T + 1, …]`."""
+    states, outcome = _recorder(env, greedy)(student, key, level)
+    length = int(outcome.length)
+    return jax.tree.map(lambda x: np.asarray(x[: length + 1]), states), outcome
+
+
+@lru_cache(maxsize=16)
+def _recorder(env: Env, greedy: bool):
+    def play(student: PyTree, key: Key[Array, ""], level: Level):
+        key_begin, key_play = jax.random.split(key)
+        first = _begin(env, student, key_begin, jax.tree.map(lambda x: jnp.asarray(x)[None], level))
+
+        def body(playing, t):
+            after = _step(env, greedy, student, jax.random.fold_in(key_play, t), playing, t == 0)
+            return after, after.env
+
+        last, states = lax.scan(body, first, jnp.arange(env.max_steps))
+        states = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b])[:, 0], first.env, states)
+        returns = last.returns[0]
+        return states, Outcome(returns, last.length[0], env.solved(returns))
+
+    return jax.jit(play)

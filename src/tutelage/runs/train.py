@@ -1,0 +1,270 @@
+"""Training: all seeds of a run in one compiled program, called again and again until the last student update."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Int
+
+from tutelage.curricula.classroom import Classroom, Curriculum, Log, State, survey, when
+from tutelage.errors import UserError
+from tutelage.runs import archive, checkpoint, metrics, presets
+from tutelage.runs import config as configs
+from tutelage.runs.config import Config
+from tutelage.runs.evaluate import evaluate
+from tutelage.runs.run import Run, initial_state, state_template, without_log
+from tutelage.runs.storage import write_atomically
+
+CYCLES_PER_CALL = 32
+KEPT_CHECKPOINTS = 2
+
+
+def advance(room: Classroom, method: Curriculum, states: State, target: Int[Array, ""]) -> State:
+    """Cycles every seed until it has done `target` student updates, or CYCLES_PER_CALL cycles have passed.
+
+    A seed that is there already waits, so that at a target all seeds have learned exactly as often. The log of the
+    returned state covers this call.
+    """
+    example = jax.eval_shape(room.design.sample, jax.random.key(0))
+    blank = Log.blank(jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), example), room.slots, CYCLES_PER_CALL)
+    seeds = states.updates.shape[0]
+    states = replace(states, log=jax.tree.map(lambda x: jnp.broadcast_to(x, (seeds, *x.shape)), blank))
+
+    def unfinished(carry: tuple[Array, State]) -> Array:
+        return (carry[0] < CYCLES_PER_CALL) & (carry[1].updates < target).any()
+
+    def cycle(carry: tuple[Array, State]) -> tuple[Array, State]:
+        active = carry[1].updates < target
+        one = jax.vmap(lambda active, s: when(active, lambda s: method.cycle(room, s), s))
+        return carry[0] + 1, one(active, carry[1])
+
+    return lax.while_loop(unfinished, cycle, (jnp.zeros((), jnp.int32), states))[1]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How a run stands, for whoever shows it."""
+
+    updates: int
+    total: int
+    env_steps: int
+    steps_per_second: float
+    fill: float
+    row: dict[str, float]  # the latest metrics, averaged over seeds
+    seconds_left: float | None
+
+
+@dataclass
+class _Tally:
+    """Means and levels gathered on the host since the last row and the last checkpoint."""
+
+    totals: dict[str, np.ndarray] = field(default_factory=dict)
+    admitted: list[archive.Admitted] = field(default_factory=list)
+
+    def add(self, log: Log, seeds: list[int]) -> None:
+        for name, mean in log.means.items():
+            self.totals[name] = self.totals.get(name, 0.0) + np.stack(mean)
+        self.admitted.append(archive.admitted_from(log.journal, log.rows, seeds))
+
+    def take_means(self, seed_index: int) -> dict[str, float | None]:
+        out = {}
+        for name, (total, weight) in self.totals.items():
+            out[name] = float(total[seed_index] / weight[seed_index]) if weight[seed_index] > 0 else None
+        return out
+
+
+class Trainer:
+    """The compiled programs of a run, and its place on disk."""
+
+    def __init__(self, config: Config, path: Path, on_progress: Callable[[Progress], None]):
+        self.config, self.path, self.on_progress = config, path, on_progress
+        self.room = config.classroom()
+        self.seeds = list(config.all_seeds)
+        self._advance = jax.jit(lambda s, target: advance(self.room, config.method, s, target), donate_argnums=0)
+        self._survey = jax.jit(jax.vmap(lambda s: survey(self.room, config.method, s)))
+        self._tally = _Tally()
+        self._latest: dict[str, float] = {}
+
+    def train(self, state: State, sinks: list[metrics.Sink]) -> None:
+        """From `state` to the run's last student update."""
+        self._began, self._before = time.monotonic(), self._env_steps(state)
+        done = int(state.updates.min())
+        if done == 0:
+            self._checkpoint(state, 0)
+        while done < self.config.updates:
+            target = self._next_stop(done)
+            state = self._reach(state, target)
+            if self._due(self.config.log_every, target) or self._due(self.config.eval_every, target):
+                self._log(state, target, sinks)
+            if self._due(self.config.checkpoint_every, target) or self._due(self.config.archive_every, target):
+                self._checkpoint(state, target)
+            done = target
+
+    def _reach(self, state: State, target: int) -> State:
+        """Calls the compiled program until every seed has reached the target."""
+        while int(state.updates.min()) < target:
+            state = self._advance(without_log(state), jnp.asarray(target, jnp.int32))
+            assert state.log is not None
+            self._tally.add(jax.device_get(state.log), self.seeds)
+            state = without_log(state)
+            self.on_progress(self._progress(state))
+        return state
+
+    def _next_stop(self, done: int) -> int:
+        c = self.config
+        cadences = [n for n in (c.log_every, c.eval_every, c.checkpoint_every, c.archive_every) if n]
+        return min(c.updates, *((done // n + 1) * n for n in cadences))
+
+    def _due(self, every: int, updates: int) -> bool:
+        return updates == self.config.updates or (every > 0 and updates % every == 0)
+
+    def _env_steps(self, state: State) -> int:
+        """Summed over seeds; counted on the host, where integers do not overflow."""
+        return int(np.asarray(state.rollouts, np.int64).sum()) * self.config.slots * self.config.steps
+
+    def _speed(self, state: State) -> float:
+        return (self._env_steps(state) - self._before) / max(time.monotonic() - self._began, 1e-9)
+
+    def _log(self, state: State, updates: int, sinks: list[metrics.Sink]) -> None:
+        buffer = jax.device_get(self._survey(state))
+        cycles, rollouts = np.asarray(state.cycles, np.int64), np.asarray(state.rollouts, np.int64)
+        held_out = self._validate(state, updates)
+        rows = []
+        for i, seed in enumerate(self.seeds):
+            row: dict[str, Any] = {"updates": updates, "seed": seed, "cycles": int(cycles[i])}
+            row["env_steps"] = int(rollouts[i]) * self.config.slots * self.config.steps
+            row["steps_per_second"] = round(self._speed(state), 1)
+            row |= self._tally.take_means(i)
+            row |= {k: float(v[i]) for k, v in buffer.items()}
+            rows.append(row | held_out.get(seed, {}))
+        for sink in sinks:
+            sink.write(rows)
+        self._tally.totals.clear()
+        self._latest |= {k: _seed_mean(rows, k) for k in rows[0]}
+        self.on_progress(self._progress(state))
+
+    def _validate(self, state: State, updates: int) -> dict[int, dict[str, float]]:
+        """Solved rates on the validation levels, by seed."""
+        suite = self.config.env.suites().get("validation", ())
+        if not suite or not self.config.eval_every or not self._due(self.config.eval_every, updates):
+            return {}
+        results = evaluate(state.learner.student, self.seeds, suite, self.config.eval_episodes, evaluation_seed=updates)
+        out: dict[int, dict[str, float]] = {seed: {} for seed in self.seeds}
+        for r in results:
+            out[r.seed] |= {f"eval/{r.level}/solved": r.solved_rate, f"eval/{r.level}/return": r.mean_return}
+        for row in out.values():
+            row["eval/solved"] = float(np.mean([v for k, v in row.items() if k.endswith("/solved")]))
+        return out
+
+    def _checkpoint(self, state: State, updates: int) -> None:
+        """First the levels, then the state that knows of them."""
+        folder = self.path / "checkpoints"
+        if self._tally.admitted:
+            archive.write(self.path / "levels", updates, archive.concatenate(self._tally.admitted))
+            self._tally.admitted.clear()
+        checkpoint.save(folder, updates, state, json.loads((self.path / "config.json").read_text()))
+        checkpoint.prune(folder, KEPT_CHECKPOINTS, self.config.archive_every)
+
+    def _progress(self, state: State) -> Progress:
+        updates = int(state.updates.min())
+        speed = self._speed(state)
+        steps = self._env_steps(state)
+        left = (self.config.updates - updates) * steps / max(updates, 1) / speed if updates and speed else None
+        fill = float(np.asarray(state.buffer.filled).mean()) / self.config.method.buffer.capacity
+        return Progress(updates, self.config.updates, steps, speed, fill, self._latest, left)
+
+
+def _seed_mean(rows: list[dict[str, Any]], name: str) -> float:
+    values = [row[name] for row in rows if row.get(name) is not None]
+    return float(np.mean(values)) if values else float("nan")
+
+
+def train(config: Config, out: str | Path, *, on_progress: Callable[[Progress], None] = lambda p: None) -> Run:
+    """Starts a run in a new directory and trains it to its end."""
+    path = Path(out)
+    config.classroom()
+    _create(path)
+    name = presets.method_name(config.method)
+    write_atomically(path / "config.json", (json.dumps(configs.to_json(config, name), indent=2) + "\n").encode())
+    with _Lock(path):
+        _run(config, path, initial_state(config), on_progress)
+    return Run(path, config.env)
+
+
+def resume(
+    out: str | Path,
+    *,
+    domain: Any = None,
+    on_progress: Callable[[Progress], None] = lambda p: None,
+    warn: Callable[[str], None] = lambda text: None,
+) -> Run:
+    """Goes on with a run from its newest whole checkpoint, as if it had never stopped."""
+    run = Run(Path(out), domain)
+    with _Lock(run.path):
+        updates, state = _newest(run, warn)
+        metrics.truncate(run.path / "metrics.jsonl", updates)
+        archive.drop_after(run.path / "levels", updates)
+        _run(run.config, run.path, state, on_progress)
+    return run
+
+
+def _newest(run: Run, warn: Callable[[str], None]) -> tuple[int, State]:
+    folder = run.path / "checkpoints"
+    if not checkpoint.available(folder):  # stopped before the first checkpoint: nothing is lost by starting over
+        return 0, initial_state(run.config)
+    updates, state = checkpoint.load_newest(folder, state_template(run.config), warn)
+    for later in checkpoint.available(folder):
+        if later > updates:
+            checkpoint.path_of(folder, later).rename(folder / f"{later:08d}.damaged")
+    return updates, state
+
+
+def _run(config: Config, path: Path, state: State, on_progress: Callable[[Progress], None]) -> None:
+    trainer = Trainer(config, path, on_progress)
+    sinks = metrics.open_sinks(path, config.track, configs.to_json(config, presets.method_name(config.method)))
+    try:
+        trainer.train(state, sinks)
+    finally:
+        for sink in sinks:
+            sink.close()
+
+
+def _create(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            raise UserError(f"{path} is already in use: go on with `tutelage resume {path}`, or choose another --out.")
+        for folder in ("checkpoints", "levels", "evals"):
+            (path / folder).mkdir()
+    except OSError as error:
+        raise UserError(f"{path} cannot be made a run directory ({error.strerror}): choose another --out.") from error
+
+
+class _Lock:
+    """Keeps a second process out of a run directory; the system lets go of it when this one ends, however it ends."""
+
+    def __init__(self, path: Path):
+        try:
+            self._file = (path / ".lock").open("w")
+        except OSError as error:
+            raise UserError(f"{path} cannot be written to ({error.strerror}).") from error
+        self._path = path
+
+    def __enter__(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(f"Another process is training in {self._path}; wait for it or stop it first.") from error
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()

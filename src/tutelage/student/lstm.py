@@ -1,0 +1,141 @@
+"""An LSTM whose unrolled backward pass does only what is sequential inside its loop.
+
+Differentiating a scan adds the weight gradient up step by step, a large matrix product each time. Here the loop
+propagates dL/dz alone, and the weight gradient is one product over all steps after it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float, Key
+
+
+class Carry(NamedTuple):
+    """Hidden and cell state."""
+
+    h: Float[Array, "P H"]
+    c: Float[Array, "P H"]
+
+
+class LSTM(eqx.Module):
+    """z = x·Wx + bx + h·Wh + bh, split into i, f, g, o; c' = σ(f)c + σ(i)tanh(g); h' = σ(o)tanh(c').
+
+    Each weight matrix starts orthogonal as a whole, both biases at zero.
+    """
+
+    weight_x: Float[Array, "in gates"]
+    weight_h: Float[Array, "H gates"]
+    bias_x: Float[Array, " gates"]
+    bias_h: Float[Array, " gates"]
+
+    def __init__(self, inputs: int, hidden: int, *, key: Key[Array, ""]):
+        orthogonal = jax.nn.initializers.orthogonal()
+        key_x, key_h = jax.random.split(key)
+        self.weight_x = orthogonal(key_x, (inputs, 4 * hidden))
+        self.weight_h = orthogonal(key_h, (hidden, 4 * hidden))
+        self.bias_x = jnp.zeros(4 * hidden)
+        self.bias_h = jnp.zeros(4 * hidden)
+
+    @property
+    def size(self) -> int:
+        """The length of the hidden state."""
+        return self.weight_h.shape[0]
+
+    def zeros(self, slots: int) -> Carry:
+        """The state at the start of an episode."""
+        return Carry(jnp.zeros((slots, self.size)), jnp.zeros((slots, self.size)))
+
+    def step(self, carry: Carry, x: Float[Array, "P in"], start: Bool[Array, " P"]) -> tuple[Carry, Float[Array, "P H"]]:
+        """One step of every slot; the state is zeroed where an episode starts."""
+        carry = _forget(carry, start)
+        z = x @ self.weight_x + carry.h @ self.weight_h + (self.bias_x + self.bias_h)
+        after, _ = _cell(z, carry.c)
+        return after, after.h
+
+    def unroll(self, x: Float[Array, "T P in"], start: Bool[Array, "T P"]) -> Float[Array, "T P H"]:
+        """`step` over T steps from a zero state."""
+        z = x @ self.weight_x + (self.bias_x + self.bias_h)
+        return _unroll(self.weight_h, z, start)
+
+
+class _Gates(NamedTuple):
+    """The gates after their nonlinearities: what the backward pass needs."""
+
+    i: Array
+    f: Array
+    g: Array
+    o: Array
+
+
+def _forget(carry: Carry, start: Bool[Array, " P"]) -> Carry:
+    return Carry(*(jnp.where(start[:, None], 0.0, s) for s in carry))
+
+
+def _cell(z: Float[Array, "P gates"], c: Float[Array, "P H"]) -> tuple[Carry, _Gates]:
+    i, f, g, o = jnp.split(z, 4, axis=-1)
+    gates = _Gates(jax.nn.sigmoid(i), jax.nn.sigmoid(f), jnp.tanh(g), jax.nn.sigmoid(o))
+    c = gates.f * c + gates.i * gates.g
+    return Carry(gates.o * jnp.tanh(c), c), gates
+
+
+def _loop_unroll() -> int:
+    """Steps an iteration of the sequential loops holds: launch latency decides on a GPU, compile time on a CPU."""
+    return 16 if jax.default_backend() == "gpu" else 1
+
+
+@jax.custom_vjp
+def _unroll(weight_h: Array, z: Float[Array, "T P gates"], start: Bool[Array, "T P"]) -> Float[Array, "T P H"]:
+    return _unroll_forward(weight_h, z, start)[0]
+
+
+def _unroll_forward(weight_h: Array, z: Array, start: Array):
+    def step(carry: Carry, inputs):
+        z, start = inputs
+        before = _forget(carry, start)
+        after, gates = _cell(z + before.h @ weight_h, before.c)
+        return after, (after, gates)
+
+    slots, hidden = z.shape[1], weight_h.shape[0]
+    zeros = jnp.zeros((slots, hidden), z.dtype)
+    _, (states, gates) = lax.scan(step, Carry(zeros, zeros), (z, start), unroll=_loop_unroll())
+    return states.h, (weight_h, start, states, gates)
+
+
+def _unroll_backward(residuals, dh_out: Float[Array, "T P H"]):
+    weight_h, start, states, gates = residuals
+    before = jax.tree.map(lambda s: jnp.where(start[..., None], 0.0, _shift(s)), states)
+
+    def step(carry: Carry, inputs):
+        dh_out, start, c, c_before, gates = inputs
+        dz, dc_before = _cell_gradient(carry.h + dh_out, carry.c, c, c_before, gates)
+        return _forget(Carry(dz @ weight_h.T, dc_before), start), dz
+
+    zeros = jnp.zeros_like(dh_out[0])
+    inputs = (dh_out, start, states.c, before.c, gates)
+    _, dz = lax.scan(step, Carry(zeros, zeros), inputs, reverse=True, unroll=_loop_unroll())
+    return jnp.einsum("tph,tpg->hg", before.h, dz), dz, None
+
+
+def _shift(s: Float[Array, "T P H"]) -> Float[Array, "T P H"]:
+    """The state before each step."""
+    return jnp.concatenate([jnp.zeros_like(s[:1]), s[:-1]])
+
+
+def _cell_gradient(dh: Array, dc: Array, c: Array, c_before: Array, gates: _Gates) -> tuple[Array, Array]:
+    """dL/dz and dL/dc_before of one cell, from dL/dh and dL/dc of its output."""
+    i, f, g, o = gates
+    tanh_c = jnp.tanh(c)
+    dc = dc + dh * o * (1 - tanh_c**2)
+    di = dc * g * i * (1 - i)
+    df = dc * c_before * f * (1 - f)
+    dg = dc * i * (1 - g**2)
+    do = dh * tanh_c * o * (1 - o)
+    return jnp.concatenate([di, df, dg, do], axis=-1), dc * f
+
+
+_unroll.defvjp(_unroll_forward, _unroll_backward)

@@ -1,0 +1,151 @@
+"""Proximal policy optimisation on one rollout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax import lax
+from jaxtyping import Array, Float, Int, Key, PyTree
+
+from tutelage.env import Action, Obs
+from tutelage.student.nets import Student
+from tutelage.student.rollout import Rollout
+
+
+@dataclass(frozen=True)
+class PPO:
+    """How the student learns."""
+
+    learning_rate: float = 1e-4
+    """Adam's step size, constant."""
+    adam_eps: float = 1e-5
+    """Adam's ε."""
+    max_grad_norm: float = 0.5
+    """Gradients are scaled down to this global norm."""
+    discount: float = 0.995
+    """γ."""
+    gae_lambda: float = 0.95
+    """λ of generalised advantage estimation."""
+    epochs: int = 5
+    """Passes over each rollout."""
+    minibatches: int = 1
+    """Parts a pass is split into: whole slots for a student with memory, single steps for one without."""
+    clip: float = 0.2
+    """Trust region of the probability ratio, and of the value if it is clipped."""
+    clip_value: bool = True
+    """Clip the value's change too; without (`--ppo.no-clip-value`) the value loss is the Huber loss."""
+    value_coef: float = 0.5
+    """Weight of the value loss."""
+    entropy_coef: float = 0.0
+    """Weight of the entropy bonus."""
+    bootstrap: bool = False
+    """Value an episode that the time limit or the rollout's end cut short by the critic, instead of by nothing."""
+
+    def __post_init__(self):
+        if self.epochs < 1 or self.minibatches < 1:
+            raise ValueError("ppo.epochs and ppo.minibatches must be at least 1.")
+        if not 0 < self.discount <= 1 or not 0 <= self.gae_lambda <= 1:
+            raise ValueError("ppo.discount must lie in (0, 1] and ppo.gae-lambda in [0, 1].")
+        if self.learning_rate <= 0 or self.clip <= 0 or self.max_grad_norm <= 0:
+            raise ValueError("ppo.learning-rate, ppo.clip and ppo.max-grad-norm must be positive.")
+
+    @property
+    def optimiser(self) -> optax.GradientTransformation:
+        """Adam behind a clip of the global gradient norm."""
+        adam = optax.adam(self.learning_rate, eps=self.adam_eps)
+        return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), adam)
+
+
+class Learner(eqx.Module):
+    """A student and its optimiser's state."""
+
+    student: PyTree
+    optimiser: PyTree
+
+    @staticmethod
+    def of(student: PyTree, ppo: PPO) -> Learner:
+        """A learner that has not learned yet."""
+        return Learner(student, ppo.optimiser.init(student))
+
+
+class Batch(eqx.Module):
+    """What the loss needs of a rollout, `[T, P]` each."""
+
+    obs: Obs
+    action: Action
+    start: Array
+    log_prob: Float[Array, "T P"]
+    value: Float[Array, "T P"]
+    advantage: Float[Array, "T P"]
+    target: Float[Array, "T P"]
+
+
+def make_batch(r: Rollout, advantage: Float[Array, "T P"], target: Float[Array, "T P"]) -> Batch:
+    """Advantages are normalised here, once over the whole rollout, with the unbiased standard deviation."""
+    normal = (advantage - advantage.mean()) / (advantage.std(ddof=1) + 1e-5)
+    return Batch(r.obs, r.action, r.start, r.log_prob, r.value, normal, target)
+
+
+def loss(student: Student, batch: Batch, ppo: PPO) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+    """L = policy loss + c_v · value loss − c_e · entropy."""
+    policy, value = student.evaluate(batch.obs, batch.start)
+    log_ratio = policy.log_prob(batch.action) - batch.log_prob
+    ratio = jnp.exp(log_ratio)
+    clipped = jnp.clip(ratio, 1 - ppo.clip, 1 + ppo.clip)
+    policy_loss = -jnp.minimum(ratio * batch.advantage, clipped * batch.advantage).mean()
+    value_loss = _value_loss(value, batch, ppo)
+    entropy = policy.entropy().mean()
+    total = policy_loss + ppo.value_coef * value_loss - ppo.entropy_coef * entropy
+    return total, {
+        "policy_loss": policy_loss,
+        "value_loss": value_loss,
+        "entropy": entropy,
+        "kl": (ratio - 1 - log_ratio).mean(),
+        "clip_fraction": (jnp.abs(ratio - 1) > ppo.clip).mean(dtype=jnp.float32),
+    }
+
+
+def _value_loss(value: Float[Array, "T P"], batch: Batch, ppo: PPO) -> Float[Array, ""]:
+    """½ mean max((V − R)², (V_clipped − R)²), or the mean Huber loss where the value is not clipped."""
+    if not ppo.clip_value:
+        return optax.huber_loss(value, batch.target).mean()
+    near = batch.value + jnp.clip(value - batch.value, -ppo.clip, ppo.clip)
+    return 0.5 * jnp.maximum((value - batch.target) ** 2, (near - batch.target) ** 2).mean()
+
+
+def update(
+    key: Key[Array, ""], learner: Learner, batch: Batch, ppo: PPO
+) -> tuple[Learner, dict[str, Float[Array, ""]]]:
+    """One student update: `epochs` × `minibatches` steps of the optimiser. Metrics are means over them."""
+    if not learner.student.recurrent:
+        batch = jax.tree.map(lambda x: x.reshape(1, -1, *x.shape[2:]), batch)
+    columns = batch.value.shape[1]
+
+    def descend(learner: Learner, part: Int[Array, " columns"] | None):
+        chosen = batch if part is None else jax.tree.map(lambda x: x[:, part], batch)
+        (_, metrics), grads = jax.value_and_grad(loss, has_aux=True)(learner.student, chosen, ppo)
+        updates, optimiser = ppo.optimiser.update(grads, learner.optimiser)
+        metrics["grad_norm"] = optax.global_norm(grads)
+        return Learner(optax.apply_updates(learner.student, updates), optimiser), metrics
+
+    def epoch(learner: Learner, key: Key[Array, ""]):
+        if ppo.minibatches == 1:
+            return descend(learner, None)
+        parts = jax.random.permutation(key, columns).reshape(ppo.minibatches, -1)
+        learner, metrics = lax.scan(descend, learner, parts)
+        return learner, jax.tree.map(jnp.mean, metrics)
+
+    learner, metrics = lax.scan(epoch, learner, jax.random.split(key, ppo.epochs))
+    return learner, jax.tree.map(jnp.mean, metrics)
+
+
+def check_minibatches(ppo: PPO, student: Student, steps: int, slots: int) -> None:
+    """Refuses a split that does not come out even."""
+    columns = slots if student.recurrent else steps * slots
+    if columns % ppo.minibatches:
+        what = f"{slots} slots" if student.recurrent else f"{steps}×{slots} steps"
+        raise ValueError(f"ppo.minibatches = {ppo.minibatches} does not divide {what}; choose a divisor.")

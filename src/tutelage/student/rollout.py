@@ -1,0 +1,162 @@
+"""Rollouts: T steps of P slots, and what happened in their episodes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+
+from tutelage.env import Action, Env, Level, Obs
+from tutelage.student import distributions
+from tutelage.student.nets import Student
+
+
+class Rollout(eqx.Module):
+    """One slot plays the levels of its queue one after another; each starts anew when the episode before it ends."""
+
+    obs: Obs
+    action: Action
+    log_prob: Float[Array, "T P"]
+    value: Float[Array, "T P"]
+    next_value: Float[Array, "T P"] | None  # of the observation after the step, before any reset; only if asked for
+    reward: Float[Array, "T P"]
+    terminated: Bool[Array, "T P"]
+    truncated: Bool[Array, "T P"]
+    start: Bool[Array, "T P"]  # the first step of an episode
+    entry: Int[Array, "T P"]  # the queue entry being played
+
+    @property
+    def done(self) -> Bool[Array, "T P"]:
+        """The last step of an episode; the rollout's end is none."""
+        return self.terminated | self.truncated
+
+
+class _Slots(NamedTuple):
+    """The loop's state: where each slot stands."""
+
+    env: PyTree
+    obs: Obs
+    memory: PyTree
+    start: Bool[Array, " P"]
+    entry: Int[Array, " P"]
+
+
+def rollout(
+    key: Key[Array, ""],
+    env: Env,
+    student: Student,
+    pool: Level,
+    queue: Int[Array, "P Q"],
+    steps: int,
+    *,
+    next_values: bool = False,
+) -> Rollout:
+    """Plays `steps` steps in P slots; slot p plays the levels `pool[queue[p, 0]], pool[queue[p, 1]], …` in a circle.
+
+    A queue of one entry therefore repeats one level. An entry begins the same way each time it comes up: the reset key
+    belongs to the entry.
+    """
+    slots, length = queue.shape
+    key_reset, key_noise, key_step = jax.random.split(key, 3)
+    levels = jax.tree.map(lambda x: x[queue], pool)
+    reset_keys = jax.random.split(key_reset, queue.shape)
+    # All resets happen once, before the loop, which then only picks among their results.
+    openings = jax.vmap(jax.vmap(env.reset))(reset_keys, levels)
+    noise = distributions.noise(key_noise, env.actions, (steps, slots))
+    step_keys = jax.random.split(key_step, (steps, slots))
+
+    def opening(entry: Int[Array, " P"]):
+        return jax.tree.map(lambda x: x[jnp.arange(slots), entry], openings)
+
+    def step(at: _Slots, inputs):
+        noise, keys = inputs
+        memory, policy, value = student.act(at.memory, at.obs, at.start)
+        action = policy.sample(noise)
+        env_state, after = jax.vmap(env.step)(keys, at.env, action)
+        next_value = student.act(memory, after.obs, jnp.zeros_like(at.start))[2] if next_values else None
+        record = Rollout(
+            obs=at.obs,
+            action=action,
+            log_prob=policy.log_prob(action),
+            value=value,
+            next_value=next_value,
+            reward=after.reward,
+            terminated=after.terminated,
+            truncated=after.truncated,
+            start=at.start,
+            entry=at.entry,
+        )
+        entry = jnp.where(after.done, (at.entry + 1) % length, at.entry)
+        env_state, obs = _select(after.done, opening(entry), (env_state, after.obs))
+        return _Slots(env_state, obs, memory, after.done, entry), record
+
+    first = jnp.zeros(slots, jnp.int32)
+    begin = _Slots(*opening(first), student.memory(slots), jnp.ones(slots, bool), first)
+    return lax.scan(step, begin, (noise, step_keys), unroll=_loop_unroll())[1]
+
+
+def _loop_unroll() -> int:
+    return 4 if jax.default_backend() == "gpu" else 1
+
+
+def _select(choice: Bool[Array, " P"], yes: PyTree, no: PyTree) -> PyTree:
+    def pick(a: Array, b: Array) -> Array:
+        return jnp.where(choice.reshape(choice.shape + (1,) * (a.ndim - 1)), a, b)
+
+    return jax.tree.map(pick, yes, no)
+
+
+class Episodes(eqx.Module):
+    """Running figures of the episode each step belongs to; where `ended`, those of a completed episode."""
+
+    ended: Bool[Array, "T P"]
+    returns: Float[Array, "T P"]
+    length: Float[Array, "T P"]
+
+
+def episodes(r: Rollout) -> Episodes:
+    """Undiscounted return and length of every episode up to each step."""
+    return Episodes(r.done, running_sum(r.reward, r.start), running_sum(jnp.ones_like(r.reward), r.start))
+
+
+def running_sum(x: Float[Array, "T P"], start: Bool[Array, "T P"]) -> Float[Array, "T P"]:
+    """Sum of x from the episode's first step to this one."""
+
+    def combine(a, b):
+        (sum_a, cut_a), (sum_b, cut_b) = a, b
+        return jnp.where(cut_b, sum_b, sum_a + sum_b), cut_a | cut_b
+
+    return lax.associative_scan(combine, (x, start))[0]
+
+
+def gae(
+    r: Rollout, *, discount: float, gae_lambda: float, bootstrap: bool = False
+) -> tuple[Float[Array, "T P"], Float[Array, "T P"]]:
+    """Generalised advantage estimates and the λ-returns they imply (advantage + value).
+
+    δ_t = r_t + γ V_{t+1} − V_t and A_t = δ_t + γλ A_{t+1}, where nothing flows back from beyond an episode's end or
+    the rollout's. With `bootstrap`, an episode cut short by its time limit or by the rollout's end is worth the value
+    of the observation it was cut at; without, nothing, as in the reference implementation.
+    """
+    goes_on = jnp.concatenate([~r.done[:-1], jnp.zeros_like(r.done[:1])])
+    following = jnp.concatenate([r.value[1:], jnp.zeros_like(r.value[:1])]) * goes_on
+    if bootstrap:
+        assert r.next_value is not None, "bootstrapping needs a rollout with next_values=True"
+        following = jnp.where(~goes_on & ~r.terminated, r.next_value, following)
+    delta = r.reward + discount * following - r.value
+    advantage = _linear_recurrence(delta, discount * gae_lambda * goes_on)
+    return advantage, advantage + r.value
+
+
+def _linear_recurrence(b: Float[Array, "T P"], a: Float[Array, "T P"]) -> Float[Array, "T P"]:
+    """y_t = b_t + a_t · y_{t+1}, from the last step backwards, in logarithmic depth."""
+
+    def combine(late, early):
+        (a_late, b_late), (a_early, b_early) = late, early
+        return a_early * a_late, b_early + a_early * b_late
+
+    return lax.associative_scan(combine, (a, b), reverse=True)[1]
