@@ -25,7 +25,7 @@ from tutelage.runs.evaluate import evaluate
 from tutelage.runs.run import Run, initial_state, state_template, without_log
 from tutelage.runs.storage import write_atomically
 
-CYCLES_PER_CALL = 32
+CYCLES_PER_CALL = 64
 KEPT_CHECKPOINTS = 2
 
 

@@ -1,7 +1,8 @@
 """An LSTM whose unrolled backward pass does only what is sequential inside its loop.
 
-Differentiating a scan adds the weight gradient up step by step, a large matrix product each time. Here the loop
-propagates dL/dz alone, and the weight gradient is one product over all steps after it.
+Differentiating a scan adds the weight gradient up step by step, a large matrix product each time, and stores every
+gate. Here the forward loop stores the states alone, from which all gates follow at once; the backward loop propagates
+dL/dz alone, and the weight gradient is one product over all steps after it.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class LSTM(eqx.Module):
         """One step of every slot; the state is zeroed where an episode starts."""
         carry = _forget(carry, start)
         z = x @ self.weight_x + carry.h @ self.weight_h + (self.bias_x + self.bias_h)
-        after, _ = _cell(z, carry.c)
+        after = _cell(z, carry.c)
         return after, after.h
 
     def unroll(self, x: Float[Array, "T P in"], start: Bool[Array, "T P"]) -> Float[Array, "T P H"]:
@@ -64,7 +65,7 @@ class LSTM(eqx.Module):
 
 
 class _Gates(NamedTuple):
-    """The gates after their nonlinearities: what the backward pass needs."""
+    """The gates after their nonlinearities."""
 
     i: Array
     f: Array
@@ -76,11 +77,15 @@ def _forget(carry: Carry, start: Bool[Array, " P"]) -> Carry:
     return Carry(*(jnp.where(start[:, None], 0.0, s) for s in carry))
 
 
-def _cell(z: Float[Array, "P gates"], c: Float[Array, "P H"]) -> tuple[Carry, _Gates]:
+def _gates(z: Float[Array, "*batch gates"]) -> _Gates:
     i, f, g, o = jnp.split(z, 4, axis=-1)
-    gates = _Gates(jax.nn.sigmoid(i), jax.nn.sigmoid(f), jnp.tanh(g), jax.nn.sigmoid(o))
-    c = gates.f * c + gates.i * gates.g
-    return Carry(gates.o * jnp.tanh(c), c), gates
+    return _Gates(jax.nn.sigmoid(i), jax.nn.sigmoid(f), jnp.tanh(g), jax.nn.sigmoid(o))
+
+
+def _cell(z: Float[Array, "P gates"], c: Float[Array, "P H"]) -> Carry:
+    i, f, g, o = _gates(z)
+    c = f * c + i * g
+    return Carry(o * jnp.tanh(c), c)
 
 
 def _loop_unroll() -> int:
@@ -97,26 +102,38 @@ def _unroll_forward(weight_h: Array, z: Array, start: Array):
     def step(carry: Carry, inputs):
         z, start = inputs
         before = _forget(carry, start)
-        after, gates = _cell(z + before.h @ weight_h, before.c)
-        return after, (after, gates)
+        after = _cell(z + before.h @ weight_h, before.c)
+        return after, after
 
     slots, hidden = z.shape[1], weight_h.shape[0]
     zeros = jnp.zeros((slots, hidden), z.dtype)
-    _, (states, gates) = lax.scan(step, Carry(zeros, zeros), (z, start), unroll=_loop_unroll())
-    return states.h, (weight_h, start, states, gates)
+    _, states = lax.scan(step, Carry(zeros, zeros), (z, start), unroll=_loop_unroll())
+    return states.h, (weight_h, z, start, states)
 
 
 def _unroll_backward(residuals, dh_out: Float[Array, "T P H"]):
-    weight_h, start, states, gates = residuals
+    """Backward through c' = f·c + i·g, h' = o·tanh(c'), with everything the states tell computed for all steps at once.
+
+    With q = dL/dc': dz = (q·a_i, q·a_f, q·a_g, dh·a_o), where a_x collects the factors of each gate.
+    """
+    weight_h, z, start, states = residuals
     before = jax.tree.map(lambda s: jnp.where(start[..., None], 0.0, _shift(s)), states)
+    i, f, g, o = _gates(z + before.h @ weight_h)
+    tanh_c = jnp.tanh(states.c)
+    factors = jnp.concatenate([g * i * (1 - i), before.c * f * (1 - f), i * (1 - g**2), tanh_c * o * (1 - o)], axis=-1)
+    to_c = o * (1 - tanh_c**2)
+    keep = jnp.where(start[..., None], 0.0, f)
 
     def step(carry: Carry, inputs):
-        dh_out, start, c, c_before, gates = inputs
-        dz, dc_before = _cell_gradient(carry.h + dh_out, carry.c, c, c_before, gates)
-        return _forget(Carry(dz @ weight_h.T, dc_before), start), dz
+        dh_out, start, factors, to_c, keep = inputs
+        dh = carry.h + dh_out
+        dc = carry.c + dh * to_c
+        dz = jnp.concatenate([dc, dc, dc, dh], axis=-1) * factors
+        dh_before = jnp.where(start[:, None], 0.0, dz @ weight_h.T)
+        return Carry(dh_before, dc * keep), dz
 
     zeros = jnp.zeros_like(dh_out[0])
-    inputs = (dh_out, start, states.c, before.c, gates)
+    inputs = (dh_out, start, factors, to_c, keep)
     _, dz = lax.scan(step, Carry(zeros, zeros), inputs, reverse=True, unroll=_loop_unroll())
     return jnp.einsum("tph,tpg->hg", before.h, dz), dz, None
 
@@ -124,18 +141,6 @@ def _unroll_backward(residuals, dh_out: Float[Array, "T P H"]):
 def _shift(s: Float[Array, "T P H"]) -> Float[Array, "T P H"]:
     """The state before each step."""
     return jnp.concatenate([jnp.zeros_like(s[:1]), s[:-1]])
-
-
-def _cell_gradient(dh: Array, dc: Array, c: Array, c_before: Array, gates: _Gates) -> tuple[Array, Array]:
-    """dL/dz and dL/dc_before of one cell, from dL/dh and dL/dc of its output."""
-    i, f, g, o = gates
-    tanh_c = jnp.tanh(c)
-    dc = dc + dh * o * (1 - tanh_c**2)
-    di = dc * g * i * (1 - i)
-    df = dc * c_before * f * (1 - f)
-    dg = dc * i * (1 - g**2)
-    do = dh * tanh_c * o * (1 - o)
-    return jnp.concatenate([di, df, dg, do], axis=-1), dc * f
 
 
 _unroll.defvjp(_unroll_forward, _unroll_backward)

@@ -78,25 +78,23 @@ def rollout(
         action = policy.sample(noise)
         env_state, after = jax.vmap(env.step)(keys, at.env, action)
         next_value = student.act(memory, after.obs, jnp.zeros_like(at.start))[2] if next_values else None
-        record = Rollout(
-            obs=at.obs,
-            action=action,
-            log_prob=policy.log_prob(action),
-            value=value,
-            next_value=next_value,
-            reward=after.reward,
-            terminated=after.terminated,
-            truncated=after.truncated,
-            start=at.start,
-            entry=at.entry,
-        )
+        record = (at.obs, action, policy, value, next_value, after.reward, after.terminated, after.truncated)
         entry = jnp.where(after.done, (at.entry + 1) % length, at.entry)
         env_state, obs = _select(after.done, opening(entry), (env_state, after.obs))
         return _Slots(env_state, obs, memory, after.done, entry), record
 
     first = jnp.zeros(slots, jnp.int32)
     begin = _Slots(*opening(first), student.memory(slots), jnp.ones(slots, bool), first)
-    return lax.scan(step, begin, (noise, step_keys), unroll=_loop_unroll())[1]
+    _, (obs, action, policy, *scalars) = lax.scan(step, begin, (noise, step_keys), unroll=_loop_unroll())
+    return _assemble(obs, action, policy.log_prob(action), *scalars, queue_length=length)
+
+
+def _assemble(obs, action, log_prob, value, next_value, reward, terminated, truncated, *, queue_length: int) -> Rollout:
+    """What follows from the loop's record is computed here, for all steps at once."""
+    done = terminated | truncated
+    start = jnp.concatenate([jnp.ones_like(done[:1]), done[:-1]])
+    entry = (jnp.cumsum(start, axis=0, dtype=jnp.int32) - 1) % queue_length
+    return Rollout(obs, action, log_prob, value, next_value, reward, terminated, truncated, start, entry)
 
 
 def _loop_unroll() -> int:

@@ -1,0 +1,65 @@
+# `make` alone lists the targets. Each target sets up what it needs in .venv; nothing has to be installed first.
+
+PYTHON ?= python3
+PYTEST_FLAGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+# -qq: errors only. Runs through `python -m`, so that a long path to this folder cannot break a script's first line.
+PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input -c constraints.txt
+
+.PHONY: help demo test slow lint types format bench clean
+
+help:
+	@echo "make demo     train a small student, evaluate it and show what came out"
+	@echo "make test     the tests (make test PYTEST_FLAGS='-k maze' for some of them)"
+	@echo "make slow     the tests that take minutes"
+	@echo "make lint     ruff: rules and formatting"
+	@echo "make types    basedpyright"
+	@echo "make format   let ruff mend what it can"
+	@echo "make bench    the benchmarks in bench/"
+	@echo "make clean    remove .venv, caches and build products"
+	@echo
+	@echo "PYTHON=python3.12 chooses another interpreter than python3 for .venv."
+
+demo: $(VENV)/.installed
+	@$(BIN)/tutelage demo
+
+test: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest $(PYTEST_FLAGS)
+
+slow: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest -m slow $(PYTEST_FLAGS)
+
+lint: $(VENV)/.installed-test
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+
+types: $(VENV)/.installed-test
+	@$(BIN)/basedpyright --pythonpath $(BIN)/python
+
+format: $(VENV)/.installed-test
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+bench: $(VENV)/.installed
+	@for script in bench/[!_]*.py; do echo "$$script"; $(BIN)/python "$$script" || exit 1; done
+
+clean:
+	@rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis
+	@find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing tutelage into $(VENV) …"
+	@$(PIP_INSTALL) -e .
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing tutelage and its checks into $(VENV) …"
+	@$(PIP_INSTALL) -e '.[test]'
+	@touch $@ $(VENV)/.installed
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo "No $(PYTHON) found: install Python 3.11 or newer, or name one with PYTHON=…" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is $$($(PYTHON) -V 2>&1), but tutelage needs 3.11 or newer: name one with PYTHON=…" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) lacks venv or pip: install them (Debian, Ubuntu: the package python3-venv)." >&2; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV)

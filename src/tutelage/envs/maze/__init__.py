@@ -1,0 +1,95 @@
+"""The maze domain: partially observable navigation in the style of MiniGrid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import get_args
+
+import numpy as np
+from jaxtyping import Array, Key
+
+from tutelage.env import Suite
+from tutelage.envs.maze import render, suite
+from tutelage.envs.maze.design import Edit, Generator, MazeDesign
+from tutelage.envs.maze.encoder import MazeEncoder
+from tutelage.envs.maze.env import Maze, MazeObs, MazeState, Reward
+from tutelage.envs.maze.level import MazeLevel
+
+__all__ = ["Maze", "MazeDesign", "MazeDomain", "MazeEncoder", "MazeLevel", "MazeObs", "MazeState"]
+
+
+@dataclass(frozen=True)
+class MazeDomain:
+    """Mazes of one size, the student that walks them and the teacher that designs them."""
+
+    size: int = 13
+    """Tiles a side, the border not counted: 3 to 99."""
+
+    view: int = 5
+    """Tiles a side of the student's view, 5 or 7: it sees that many ahead, its own included, and half as many aside."""
+
+    max_steps: int = 250
+    """Steps until an episode is cut off."""
+
+    reward: Reward = "minigrid"
+    """What reaching the goal at step t pays: 1 − 0.9·t/max_steps (minigrid) or 1 − t/max_steps (paper)."""
+
+    see_through: bool = True
+    """Whether the student sees through walls."""
+
+    redraw_direction: bool = True
+    """Whether each episode starts facing a random way instead of the way its level says."""
+
+    generator: Generator = "variable"
+    """How many walls a new level is given: a random number up to blocks, exactly blocks, or none (empty)."""
+
+    blocks: int = 60
+    """The generator's number of walls to place; as tiles are drawn with replacement, fewer may result."""
+
+    edits: tuple[Edit, ...] = ("wall", "empty", "goal")
+    """What an edit may make of a tile: a wall, an empty tile, the goal, the student's start (agent)."""
+
+    def __post_init__(self) -> None:
+        if not 3 <= self.size <= 99:
+            raise ValueError(f"The size of a maze is 3 to 99 tiles, not {self.size}.")
+        if self.view not in (5, 7):
+            raise ValueError(f"The view is 5 or 7 tiles, not {self.view}.")
+        if self.reward not in get_args(Reward):
+            raise ValueError(f"The reward is one of {get_args(Reward)}, not {self.reward!r}.")
+        self.env()  # these two check the rest
+        self.design()
+
+    @property
+    def name(self) -> str:
+        """The domain's name in presets and on the command line."""
+        return "maze"
+
+    def env(self) -> Maze:
+        """The maze that the student trains in."""
+        return Maze(
+            height=self.size,
+            width=self.size,
+            view=self.view,
+            max_steps=self.max_steps,
+            see_through=self.see_through,
+            reward=self.reward,
+            redraw_direction=self.redraw_direction,
+        )
+
+    def design(self) -> MazeDesign:
+        """The mazes that the teacher may design."""
+        return MazeDesign(self.size, self.size, self.generator, self.blocks, self.edits)
+
+    def encoder(self, key: Key[Array, ""]) -> MazeEncoder:
+        """The student's eye, with fresh weights."""
+        return MazeEncoder(view=self.view, key=key)
+
+    def suites(self) -> Mapping[str, Suite]:
+        """The paper's test mazes with more perfect mazes, the paper's alone, three to validate on, and small ones."""
+        return suite.suites(self.view, self.reward)
+
+    def film(self, level: MazeLevel, states: MazeState) -> list[np.ndarray]:
+        """Pictures of an episode on a level of any size, with the student's field of view and its trail."""
+        height, width = level.walls.shape
+        return render.film(replace(self.env(), height=height, width=width), states)

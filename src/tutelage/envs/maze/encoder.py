@@ -1,0 +1,51 @@
+"""The student's eye in a maze: one small convolution, and the direction it faces."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import random
+from jaxtyping import Array, Float, Key
+
+from tutelage.envs.maze.env import MazeObs
+
+KERNEL = 3
+
+
+class MazeEncoder(eqx.Module):
+    """Concatenates relu(conv(image / 10)), 16 filters of 3×3 without padding, and an embedding of the direction.
+
+    The convolution is one matrix product over all patches: vmapped over seeds, whose filters differ, that stays a
+    batched matrix product where a convolution operator becomes a slow grouped one.
+    """
+
+    kernel: Float[Array, "patch filters"]
+    bias: Float[Array, " filters"]
+    compass: Float[Array, "4 features"]
+    compass_bias: Float[Array, " features"]
+    size: int = eqx.field(static=True)
+
+    def __init__(self, *, view: int, filters: int = 16, features: int = 5, key: Key[Array, ""]) -> None:
+        """Xavier-uniform filters, U(±√(6 / (fan in + fan out))), without bias; the embedding is U(±1/√4) throughout."""
+        key_kernel, key_compass, key_bias = random.split(key, 3)
+        patch = KERNEL * KERNEL * 3
+        bound = (6 / (patch + KERNEL * KERNEL * filters)) ** 0.5
+        self.kernel = random.uniform(key_kernel, (patch, filters), minval=-bound, maxval=bound)
+        self.bias = jnp.zeros(filters)
+        self.compass = random.uniform(key_compass, (4, features), minval=-0.5, maxval=0.5)
+        self.compass_bias = random.uniform(key_bias, (features,), minval=-0.5, maxval=0.5)
+        self.size = (view - KERNEL + 1) ** 2 * filters + features
+
+    def __call__(self, obs: MazeObs) -> Float[Array, " size"]:
+        seen = jax.nn.relu(patches(obs.image / 10.0) @ self.kernel + self.bias)
+        # A masked sum: four numbers are not worth a matrix product of their own.
+        facing = jnp.sum(jax.nn.one_hot(obs.direction, 4)[:, None] * self.compass, axis=0) + self.compass_bias
+        return jnp.concatenate([seen.reshape(-1), facing])
+
+
+def patches(image: Float[Array, "view view channels"]) -> Float[Array, "out out patch"]:
+    """Every 3×3 patch of the image, flattened in the order row, column, channel of the kernel."""
+    out = image.shape[0] - KERNEL + 1
+    shifted = [image[i : i + out, j : j + out] for i in range(KERNEL) for j in range(KERNEL)]
+    return jnp.concatenate(shifted, axis=-1)
