@@ -1,6 +1,7 @@
 # `make` alone lists the targets. Each target sets up what it needs in .venv; nothing has to be installed first.
 
 PYTHON ?= python3
+ENV ?= maze
 PYTEST_FLAGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,7 +17,7 @@ help:
 	@echo "make lint     ruff: rules and formatting"
 	@echo "make types    basedpyright"
 	@echo "make format   let ruff mend what it can"
-	@echo "make bench    the benchmarks in bench/"
+	@echo "make bench    how fast it is on this machine (ENV=maze)"
 	@echo "make clean    remove .venv, caches and build products"
 	@echo
 	@echo "PYTHON=python3.12 chooses another interpreter than python3 for .venv."
@@ -42,7 +43,7 @@ format: $(VENV)/.installed-test
 	@$(BIN)/ruff format
 
 bench: $(VENV)/.installed
-	@for script in bench/[!_]*.py; do echo "$$script"; $(BIN)/python "$$script" || exit 1; done
+	@$(BIN)/tutelage bench $(ENV)
 
 clean:
 	@rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis

@@ -38,15 +38,16 @@ class Box:
 
 
 class Timestep(NamedTuple):
-    """What the student sees of one step."""
+    """What the student sees of one step, or of a batch of them."""
 
     obs: Obs
-    reward: Float[Array, ""]
-    terminated: Bool[Array, ""]  # the task itself ended
-    truncated: Bool[Array, ""]  # time ran out first
+    reward: Float[Array, "*batch"]
+    terminated: Bool[Array, "*batch"]  # the task itself ended
+    truncated: Bool[Array, "*batch"]  # time ran out first
 
     @property
-    def done(self) -> Bool[Array, ""]:
+    def done(self) -> Bool[Array, "*batch"]:
+        """The episode is over."""
         return self.terminated | self.truncated
 
 

@@ -235,7 +235,7 @@ def insert(
     - full: the victim is the slot of smallest weight (or score), the lowest of equals; the candidate takes its place
       if score(victim) ≤ score(candidate), and is dropped otherwise.
 
-    Candidate i is admitted with staleness N − 1 − i and the next unused id.
+    Candidate i is admitted with staleness N − 1 − i and the next unused id. Weights are compared in float32.
     """
     count = scores.shape[0]
     prints = jax.vmap(fingerprint)(levels)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -54,12 +54,12 @@ class Journal(eqx.Module):
     """Levels offered to the buffer, a row of P for every rollout that offered any."""
 
     levels: Level
-    id: Int[Array, "R P"]
-    parent: Int[Array, "R P"]
-    generation: Int[Array, "R P"]
-    birth: Int[Array, "R P"]
-    score: Float[Array, "R P"]
-    admitted: Bool[Array, "R P"]
+    id: Int[Array, "*rows P"]
+    parent: Int[Array, "*rows P"]
+    generation: Int[Array, "*rows P"]
+    birth: Int[Array, "*rows P"]
+    score: Float[Array, "*rows P"]
+    admitted: Bool[Array, "*rows P"]
 
 
 class Log(eqx.Module):
@@ -112,6 +112,10 @@ class State(eqx.Module):
     waits: Int[Array, ""]  # cycles since the last student update
     log: Log | None
 
+    def with_log(self, log: Log | None) -> State:
+        """The same state with another log, or none; of one seed or of many stacked."""
+        return eqx.tree_at(lambda s: s.log, self, log, is_leaf=lambda x: x is None)
+
     def next_key(self) -> tuple[State, Key[Array, ""]]:
         """A key that was not used before."""
         key, fresh = jax.random.split(self.key)
@@ -129,6 +133,7 @@ class Trial(eqx.Module):
     marks: Marks
 
 
+@runtime_checkable
 class Curriculum(Protocol):
     """A UED method, for one seed."""
 

@@ -14,7 +14,7 @@ from jax import lax
 
 from tutelage.env import Discrete, Domain
 from tutelage.runs.config import Config
-from tutelage.runs.run import initial_state, without_log
+from tutelage.runs.run import initial_state
 from tutelage.runs.train import advance
 
 
@@ -98,7 +98,7 @@ def update_speed(config: Config, seeds: int, *, updates: int = 40, warm_up: int 
 
 def _reach(program: Any, state: Any, target: int) -> Any:
     while int(state.updates.min()) < target:
-        state = without_log(program(state, jnp.int32(target)))
+        state = program(state, jnp.int32(target)).with_log(None)
     return jax.block_until_ready(state)
 
 

@@ -8,7 +8,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import jax
 
@@ -21,14 +21,17 @@ from tutelage.student.ppo import PPO, check_minibatches
 
 FORMAT = 1
 
+E = TypeVar("E", bound=Domain)
+M = TypeVar("M", bound=Curriculum)
+
 
 @dataclass(frozen=True)
-class Config:
+class Config(Generic[E, M]):
     """Everything that decides a run's numbers."""
 
-    env: Domain
+    env: E
     """The domain: env, design space, held-out levels."""
-    method: Curriculum = field(default_factory=ACCEL)
+    method: M = field(default_factory=ACCEL)  # pyright: ignore[reportAssignmentType]
     """The curriculum."""
     student: StudentConfig = StudentConfig()
     """The student's network."""
@@ -94,28 +97,43 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def to_json(config: Config, method_name: str) -> dict[str, Any]:
+def to_json(config: Config[Any, Any], method_name: str) -> dict[str, Any]:
     """The config as plain data. Env and method carry their names."""
-    data = dataclasses.asdict(config)
+    data = {f.name: _plain(getattr(config, f.name)) for f in dataclasses.fields(config)}
     data["env"] = {"name": config.env.name, **data["env"]}
     data["method"] = {"name": method_name, **data["method"]}
     return {"format": FORMAT, **data}
 
 
-def from_json(data: Any, domains: Mapping[str, type], methods: Mapping[str, type]) -> Config:
-    """The config that `to_json` wrote."""
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return getattr(value, "__qualname__", type(value).__qualname__)
+
+
+def from_json(data: Any, domains: Mapping[str, type], methods: Mapping[str, type], own: Domain | None = None) -> Config:
+    """The config that `to_json` wrote. A domain that is in no table must be given as `own`, and be the same."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise UserError(f"this is not a run configuration of format {FORMAT}.")
-    env = _named(data.get("env"), domains, "env")
+    if own is not None and own.name not in domains:
+        if data.get("env") != {"name": own.name, **_plain(own)}:
+            raise UserError(f"the run was made with an env that is not this {own.name!r}.")
+        env: Any = own
+    else:
+        env = _named(data.get("env"), domains, "env")
     method = _named(data.get("method"), methods, "method")
     rest = {k: v for k, v in data.items() if k not in ("format", "env", "method")}
     return _build(Config, {"env": env, "method": method, **rest}, "")
 
 
-def load(path: Path, domains: Mapping[str, type], methods: Mapping[str, type]) -> Config:
+def load(path: Path, domains: Mapping[str, type], methods: Mapping[str, type], own: Domain | None = None) -> Config:
     """Reads a `config.json`."""
     try:
-        return from_json(json.loads(path.read_text()), domains, methods)
+        return from_json(json.loads(path.read_text()), domains, methods, own)
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise UserError(f"{path} cannot be read as a run configuration ({error}).") from error
     except (UserError, ValueError) as error:
@@ -144,7 +162,7 @@ def _build(cls: type, data: Any, where: str) -> Any:
 
 
 def _value(hint: Any, value: Any, where: str) -> Any:
-    if hint in (Domain, Curriculum):
+    if isinstance(hint, TypeVar):
         return value
     if dataclasses.is_dataclass(hint):
         return _build(hint, value, where + ".")  # type: ignore[arg-type]

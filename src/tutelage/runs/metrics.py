@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tutelage.errors import UserError
 from tutelage.runs.storage import write_atomically
@@ -14,6 +14,7 @@ from tutelage.runs.storage import write_atomically
 Row = Mapping[str, Any]
 
 
+@runtime_checkable
 class Sink(Protocol):
     """Takes rows as they come."""
 
@@ -107,7 +108,7 @@ def truncate(path: Path, updates: int) -> None:
     write_atomically(path, "".join(json.dumps(row) + "\n" for row in rows).encode())
 
 
-def _scalars(row: Row) -> list[tuple[str, float]]:
+def _scalars(row: Row) -> list[tuple[str, float | int]]:
     return [(k, v) for k, v in row.items() if isinstance(v, int | float) and k not in ("seed", "updates")]
 
 

@@ -6,6 +6,7 @@ A new domain or method is entered here and nowhere else.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from tutelage.curricula.accel import ACCEL
 from tutelage.curricula.buffer import BufferConfig
@@ -65,15 +66,15 @@ PRESETS: dict[str, tuple[str, Config]] = {
 }
 
 
-def preset(env: str, method: str) -> Config:
-    """The configuration called `env/method`."""
+def preset(env: str, method: str, **changes: Any) -> Config[Any, Any]:
+    """The configuration called `env/method`, with any of its fields changed."""
     if env not in DOMAINS:
         raise UserError(f"Unknown env {env!r}; known: {', '.join(DOMAINS)}.")
     name = f"{env}/{method}"
     if name not in PRESETS:
         known = [n.split("/")[1] for n in PRESETS if n.startswith(f"{env}/")]
         raise UserError(f"Unknown method {method!r} for {env}; known: {', '.join(known)}.")
-    return PRESETS[name][1]
+    return replace(PRESETS[name][1], **changes)
 
 
 def method_name(method: Curriculum) -> str:

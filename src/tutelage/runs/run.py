@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,10 +34,7 @@ class Run:
     @cached_property
     def config(self) -> Config:
         """The configuration it was started with."""
-        domains = dict(presets.DOMAINS)
-        if self.domain is not None:
-            domains[self.domain.name] = type(self.domain)
-        return configs.load(self.path / "config.json", domains, presets.METHODS)
+        return configs.load(self.path / "config.json", presets.DOMAINS, presets.METHODS, self.domain)
 
     @property
     def checkpoints(self) -> list[int]:
@@ -99,8 +96,3 @@ def initial_state(config: Config) -> State:
 def state_template(config: Config) -> State:
     """The shapes of `initial_state`."""
     return jax.eval_shape(lambda: initial_state(config))
-
-
-def without_log(s: State) -> State:
-    """What a checkpoint holds of a state."""
-    return replace(s, log=None)

@@ -6,7 +6,7 @@ import fcntl
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from tutelage.runs import archive, checkpoint, metrics, presets
 from tutelage.runs import config as configs
 from tutelage.runs.config import Config
 from tutelage.runs.evaluate import evaluate
-from tutelage.runs.run import Run, initial_state, state_template, without_log
+from tutelage.runs.run import Run, initial_state, state_template
 from tutelage.runs.storage import write_atomically
 
 CYCLES_PER_CALL = 64
@@ -38,7 +38,7 @@ def advance(room: Classroom, method: Curriculum, states: State, target: Int[Arra
     example = jax.eval_shape(room.design.sample, jax.random.key(0))
     blank = Log.blank(jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), example), room.slots, CYCLES_PER_CALL)
     seeds = states.updates.shape[0]
-    states = replace(states, log=jax.tree.map(lambda x: jnp.broadcast_to(x, (seeds, *x.shape)), blank))
+    states = states.with_log(jax.tree.map(lambda x: jnp.broadcast_to(x, (seeds, *x.shape)), blank))
 
     def unfinished(carry: tuple[Array, State]) -> Array:
         return (carry[0] < CYCLES_PER_CALL) & (carry[1].updates < target).any()
@@ -97,8 +97,8 @@ class Trainer:
 
     def train(self, state: State, sinks: list[metrics.Sink]) -> None:
         """From `state` to the run's last student update."""
-        self._began, self._before = time.monotonic(), self._env_steps(state)
         done = int(state.updates.min())
+        self._began, self._before = time.monotonic(), (done, self._env_steps(state))
         if done == 0:
             self._checkpoint(state, 0)
         while done < self.config.updates:
@@ -113,10 +113,10 @@ class Trainer:
     def _reach(self, state: State, target: int) -> State:
         """Calls the compiled program until every seed has reached the target."""
         while int(state.updates.min()) < target:
-            state = self._advance(without_log(state), jnp.asarray(target, jnp.int32))
+            state = self._advance(state.with_log(None), jnp.asarray(target, jnp.int32))
             assert state.log is not None
             self._tally.add(jax.device_get(state.log), self.seeds)
-            state = without_log(state)
+            state = state.with_log(None)
             self.on_progress(self._progress(state))
         return state
 
@@ -133,7 +133,7 @@ class Trainer:
         return int(np.asarray(state.rollouts, np.int64).sum()) * self.config.slots * self.config.steps
 
     def _speed(self, state: State) -> float:
-        return (self._env_steps(state) - self._before) / max(time.monotonic() - self._began, 1e-9)
+        return (self._env_steps(state) - self._before[1]) / max(time.monotonic() - self._began, 1e-9)
 
     def _log(self, state: State, updates: int, sinks: list[metrics.Sink]) -> None:
         buffer = jax.device_get(self._survey(state))
@@ -177,11 +177,12 @@ class Trainer:
 
     def _progress(self, state: State) -> Progress:
         updates = int(state.updates.min())
-        speed = self._speed(state)
-        steps = self._env_steps(state)
-        left = (self.config.updates - updates) * steps / max(updates, 1) / speed if updates and speed else None
+        progress = updates - self._before[0]
+        left = (time.monotonic() - self._began) / progress * (self.config.updates - updates) if progress else None
         fill = float(np.asarray(state.buffer.filled).mean()) / self.config.method.buffer.capacity
-        return Progress(updates, self.config.updates, steps, speed, fill, self._latest, left)
+        return Progress(
+            updates, self.config.updates, self._env_steps(state), self._speed(state), fill, self._latest, left
+        )
 
 
 def _seed_mean(rows: list[dict[str, Any]], name: str) -> float:

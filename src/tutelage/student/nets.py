@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -15,6 +15,7 @@ from tutelage.student.distributions import Distribution, distribution, width
 from tutelage.student.lstm import LSTM
 
 
+@runtime_checkable
 class Student(Protocol):
     """What a rollout and PPO ask of a network. `P` slots side by side, `T` steps one after another."""
 

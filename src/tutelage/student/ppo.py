@@ -129,7 +129,7 @@ def update(
         chosen = batch if part is None else jax.tree.map(lambda x: x[:, part], batch)
         (_, metrics), grads = jax.value_and_grad(loss, has_aux=True)(learner.student, chosen, ppo)
         updates, optimiser = ppo.optimiser.update(grads, learner.optimiser)
-        metrics["grad_norm"] = optax.global_norm(grads)
+        metrics["grad_norm"] = optax.tree.norm(grads)
         return Learner(optax.apply_updates(learner.student, updates), optimiser), metrics
 
     def epoch(learner: Learner, key: Key[Array, ""]):

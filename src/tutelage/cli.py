@@ -1,0 +1,349 @@
+"""The command line. Thin: it parses, calls the library, prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Generic
+
+import jax
+import tyro
+from PIL import Image
+from rich.console import Console
+
+from tutelage import __version__
+from tutelage.console import ProgressLine, clock, plain_table, results_table
+from tutelage.errors import UserError
+from tutelage.runs import bench as benches
+from tutelage.runs import config as configs
+from tutelage.runs import evaluate as evaluation
+from tutelage.runs import presets
+from tutelage.runs.config import Config, E, M
+from tutelage.runs.run import Run
+from tutelage.runs.train import resume as resume_run
+from tutelage.runs.train import train as train_run
+
+OVERVIEW = """Unsupervised environment design in JAX: a teacher evolves levels at the frontier of what a student can do.
+
+  tutelage demo                    see it work: a few minutes on a laptop's CPU, ends with a page to look at
+  tutelage presets                 what can be trained; `tutelage presets NAME` prints one in full
+  tutelage train ENV METHOD        train; `tutelage train ENV METHOD --help` lists every setting
+  tutelage resume DIR              go on with a run that was stopped
+  tutelage eval DIR                play held-out levels with what was trained
+  tutelage levels DIR              the levels a run found, and where they came from
+  tutelage bench ENV               how fast it is on this machine
+
+Every command explains itself with --help."""
+
+Out = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]
+
+
+@dataclass(frozen=True)
+class Train(Generic[E, M]):
+    """Train students with one of the presets, changed as you like.
+
+    The run directory gets the config, metrics, checkpoints and every level that entered the buffer. A run that was
+    stopped, however it was stopped, goes on with `tutelage resume DIR` as if nothing had happened.
+    """
+
+    config: Annotated[Config[E, M], tyro.conf.arg(name="")]
+    out: Out = None
+    """The run directory, new or empty; runs/ENV-METHOD if not given."""
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Go on with a run from its newest whole checkpoint. It ends as if it had never been stopped."""
+
+    dir: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+    """A run directory."""
+
+
+@dataclass(frozen=True)
+class Eval:
+    """Play held-out levels with the students of a run, and write one CSV row for each level and seed."""
+
+    dir: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+    """A run directory."""
+    suite: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Which levels: a suite of the run's env; its first if not given."""
+    episodes: int = 100
+    """Episodes on each level, for each seed."""
+    checkpoint: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """The student update whose checkpoint is played; the newest if not given."""
+    greedy: bool = False
+    """Take the most probable action instead of sampling."""
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Show the levels a run found: those of highest score in the buffer, or the ancestors of one level."""
+
+    dir: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+    """A run directory."""
+    top: int = 20
+    """How many levels of highest score."""
+    lineage: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Show the ancestors of the level with this id instead."""
+    seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Only this seed's levels; for a lineage the run's first seed if not given."""
+    checkpoint: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """The student update whose buffer is shown; the newest checkpoint's if not given."""
+    png: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Write a picture of each level shown into this folder."""
+    json: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Write the levels shown to this file, as JSON."""
+
+
+@dataclass(frozen=True)
+class Presets:
+    """List the presets, or print one in full: a file that `tutelage train --config FILE` takes."""
+
+    name: tyro.conf.Positional[str | None] = None
+    """A preset, as ENV/METHOD."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Measure the env alone and whole student updates of a preset on this machine."""
+
+    env: tyro.conf.Positional[str]
+    """An env."""
+    method: str = "accel"
+    """The preset whose student updates are timed."""
+    envs: tuple[int, ...] = (1024,)
+    """Numbers of envs stepped side by side with random actions."""
+    seeds: tuple[int, ...] = (1,)
+    """Numbers of seeds trained in one program."""
+    updates: int = 40
+    """Student updates to time."""
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Train ACCEL on small mazes, evaluate the student on held-out ones, and write a page that shows it all."""
+
+    out: Out = None
+    """The run directory, new or empty; runs/demo if not given."""
+    updates: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Student updates; the preset's if not given."""
+    seed: int = 0
+    """The seed."""
+
+
+@dataclass
+class App:
+    """Where the commands print."""
+
+    console: Console = field(default_factory=lambda: Console(highlight=False))
+
+    def train(self, args: list[str]) -> None:
+        """`tutelage train`."""
+        name, config, rest = _starting_point(args)
+        kind: Any = Train[type(config.env), type(config.method)]  # pyright: ignore[reportInvalidTypeArguments]
+        command = tyro.cli(kind, default=Train(config), args=rest, prog=f"tutelage train {name}".rstrip())
+        path = command.out or _free_path(f"{config.env.name}-{presets.method_name(config.method)}")
+        began = time.monotonic()
+        self._say(f"{name or command.config.env.name} → {path}, on {benches.device_name()}")
+        with self._progress(command.config) as line:
+            train_run(command.config, path, on_progress=line)
+        self._done(path, began)
+
+    def resume(self, c: Resume) -> None:
+        """`tutelage resume`."""
+        run, began = Run(c.dir), time.monotonic()
+        with self._progress(run.config) as line:
+            resume_run(c.dir, on_progress=line, warn=lambda text: self.console.print(text, style="yellow"))
+        self._done(c.dir, began)
+
+    def eval(self, c: Eval) -> None:
+        """`tutelage eval`."""
+        if c.episodes < 1:
+            raise UserError(f"--episodes must be at least 1, not {c.episodes}.")
+        run = Run(c.dir)
+        name, suite = run.suite(c.suite)
+        updates = run.checkpoints[-1] if c.checkpoint is None and run.checkpoints else c.checkpoint
+        students = run.students(updates)
+        with self.console.status("") as status:
+            results = evaluation.evaluate(
+                students, run.config.all_seeds, suite, c.episodes, greedy=c.greedy, on_level=lambda s: status.update(s)
+            )
+        path = c.dir / "evals" / f"{name}-{updates:08d}{'-greedy' if c.greedy else ''}.csv"
+        evaluation.write_csv(path, results)
+        seeds = f"{run.config.seeds} seed{'s' * (run.config.seeds > 1)}"
+        self.console.print(results_table(results, f"{name}: {seeds}, {c.episodes} episodes each, update {updates:,}"))
+        self._say(f"mean ± standard error over seeds; written to {path}")
+
+    def levels(self, c: Levels) -> None:
+        """`tutelage levels`."""
+        from tutelage.runs.browse import ancestors, best
+
+        run = Run(c.dir)
+        shown = best(run, c.top, c.seed, c.checkpoint) if c.lineage is None else ancestors(run, c.lineage, c.seed)
+        metrics = list(shown[0].metrics) if shown else []
+        table = plain_table(str(c.dir), "seed", "id", "parent", "generation", "born at", "score", *metrics)
+        for level in shown:
+            facts = [level.seed, level.id, "–" if level.parent < 0 else level.parent, level.generation, level.birth]
+            table.add_row(*map(str, facts), f"{level.score:.4f}", *(f"{v:g}" for v in level.metrics.values()))
+        self.console.print(table)
+        design = run.config.env.design()
+        if c.png is not None:
+            c.png.mkdir(parents=True, exist_ok=True)
+            for n, level in enumerate(shown):
+                Image.fromarray(design.render(level.level)).save(c.png / f"{n:03d}-seed{level.seed}-{level.id}.png")
+            self._say(f"{len(shown)} pictures in {c.png}")
+        if c.json is not None:
+            data = [{**level.facts(), "level": design.to_json(level.level)} for level in shown]
+            c.json.write_text(json.dumps(data, indent=1) + "\n")
+            self._say(f"{len(shown)} levels in {c.json}")
+
+    def presets(self, c: Presets) -> None:
+        """`tutelage presets`."""
+        if c.name is not None:
+            config = presets.preset(*_split(c.name))
+            print(json.dumps(configs.to_json(config, presets.method_name(config.method)), indent=2))
+            return
+        table = plain_table("Presets", "name", "what it is", "updates")
+        table.columns[1].justify, table.columns[1].no_wrap = "left", False
+        for name, (what, config) in presets.PRESETS.items():
+            table.add_row(name, what, f"{config.updates:,}")
+        self.console.print(table)
+        self._say("Train one with `tutelage train ENV METHOD`.")
+
+    def bench(self, c: Bench) -> None:
+        """`tutelage bench`."""
+        config = presets.preset(c.env, c.method)
+        self._say(f"{c.env}/{c.method}, {config.slots} slots × {config.steps} steps, on {benches.device_name()}")
+        with self.console.status("") as status:
+            for envs in c.envs:
+                status.update(f"env alone, {envs:,} envs")
+                self._rows(benches.table([benches.env_speed(config.env, envs)], []))
+            for seeds in c.seeds:
+                status.update(f"student updates, {seeds} seeds")
+                self._rows(benches.table([], [benches.update_speed(config, seeds, updates=c.updates)]))
+
+    def demo(self, c: Demo) -> None:
+        """`tutelage demo`."""
+        from tutelage.report.page import write_page
+
+        config = replace(presets.preset("maze", "demo"), seed=c.seed)
+        config = config if c.updates is None else replace(config, updates=c.updates)
+        path, began = c.out or _free_path("demo"), time.monotonic()
+        self._say(f"ACCEL on {config.env.size}×{config.env.size} mazes, from empty rooms; {config.updates:,} student updates.")
+        with self._progress(config) as line:
+            run = train_run(config, path, on_progress=line)
+        self._say(f"Trained in {clock(time.monotonic() - began)}. Now levels it has never seen:")
+        results = run.evaluate("small", episodes=100)
+        evaluation.write_csv(path / "evals" / f"small-{config.updates:08d}.csv", results)
+        self.console.print(results_table(results, "Held-out mazes, 100 episodes each"))
+        page = path / "index.html"
+        with self.console.status("drawing the page"):
+            write_page(run, page, results, suite_name="small", seconds=time.monotonic() - began)
+        self._say(f"Open {page} in a browser. The levels themselves: tutelage levels {path} --png {path}/pictures")
+
+    def _progress(self, config: Config[Any, Any]) -> ProgressLine:
+        design = config.env.design()
+        level = jax.eval_shape(design.sample, jax.random.key(0))
+        return ProgressLine(self.console, list(jax.eval_shape(design.describe, level))[:2])
+
+    def _done(self, path: Path, began: float) -> None:
+        self._say(f"Done in {clock(time.monotonic() - began)}. Evaluate with `tutelage eval {path}`.")
+
+    def _rows(self, rows: Sequence[tuple[str, str]]) -> None:
+        for label, text in rows:
+            self.console.print(f"{label:32}{text}", soft_wrap=True)
+
+    def _say(self, text: str) -> None:
+        self.console.print(text, soft_wrap=True)
+
+
+def _starting_point(args: list[str]) -> tuple[str, Config[Any, Any], list[str]]:
+    """The configuration that `train`'s settings change: a preset, or a file."""
+    if args[:1] == ["--config"] and len(args) > 1:
+        path = Path(args[1])
+        return f"--config {path}", configs.load(path, presets.DOMAINS, presets.METHODS), args[2:]
+    if len(args) < 2 or args[0].startswith("-") or args[1].startswith("-"):
+        if {"-h", "--help"} & set(args):
+            print(_TRAIN_HELP)
+            raise SystemExit(0)
+        raise UserError("`tutelage train` wants an env and a method, as in `tutelage train maze accel`.")
+    return f"{args[0]} {args[1]}", presets.preset(args[0], args[1]), args[2:]
+
+
+_TRAIN_HELP = f"""usage: tutelage train ENV METHOD [SETTINGS]
+       tutelage train --config FILE [SETTINGS]
+
+{Train.__doc__}
+Envs and methods: {", ".join(presets.PRESETS)}.
+`tutelage train ENV METHOD --help` lists every setting with its value in that preset.
+A FILE is what `tutelage presets ENV/METHOD` prints, or a run's config.json."""
+
+
+def _split(name: str) -> tuple[str, str]:
+    env, _, method = name.partition("/")
+    return env, method
+
+
+def _free_path(name: str) -> Path:
+    """runs/name, or the first of runs/name-2, runs/name-3, … that is not there yet."""
+    path, n = Path("runs") / name, 1
+    while path.exists():
+        n += 1
+        path = Path("runs") / f"{name}-{n}"
+    return path
+
+
+COMMANDS: dict[str, tuple[Any, Callable[[App, Any], None]]] = {
+    "train": (None, App.train),
+    "resume": (Resume, App.resume),
+    "eval": (Eval, App.eval),
+    "levels": (Levels, App.levels),
+    "presets": (Presets, App.presets),
+    "bench": (Bench, App.bench),
+    "demo": (Demo, App.demo),
+}
+
+
+def _dispatch(args: list[str]) -> None:
+    if not args or args[0] in ("-h", "--help"):
+        print(OVERVIEW)
+        return
+    if args[0] == "--version":
+        print(f"tutelage {__version__}")
+        return
+    if args[0] not in COMMANDS:
+        raise UserError(f"Unknown command {args[0]!r}; known: {', '.join(COMMANDS)}.")
+    shape, run = COMMANDS[args[0]]
+    run(App(), args[1:] if shape is None else tyro.cli(shape, args=args[1:], prog=f"tutelage {args[0]}"))
+
+
+def _keep_compiled_programs() -> None:
+    """Programs compiled once are found again by the next process, which makes a resumed run start at once."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        jax.config.update("jax_compilation_cache_dir", str(home / "tutelage"))
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Runs the command line. 0: done; 2: something in the call must be put right; 130: interrupted."""
+    _keep_compiled_programs()
+    try:
+        _dispatch(list(sys.argv[1:] if args is None else args))
+    except UserError as error:
+        print(f"tutelage: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("Stopped. `tutelage resume DIR` goes on from the last checkpoint.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

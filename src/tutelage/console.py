@@ -1,0 +1,109 @@
+"""What a person sees while the program works: a live progress line, and tables."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+from rich import box
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from tutelage.runs.evaluate import Result, Summary, by_level, overall
+from tutelage.runs.train import Progress
+
+QUIET_SECONDS = 30.0  # between lines where the output is not a terminal
+
+
+class ProgressLine(AbstractContextManager["ProgressLine"]):
+    """Student updates, env steps, speed, solved rate, buffer complexity, time left; one line, renewed in place."""
+
+    def __init__(self, console: Console, metrics: Sequence[str]):
+        self._console, self._metrics = console, metrics
+        self._live = Live(Text("compiling …", style="dim"), console=console, refresh_per_second=4, transient=True)
+        self._last_line = time.monotonic()
+
+    def __enter__(self) -> ProgressLine:
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._console.is_terminal:
+            self._live.stop()
+
+    def __call__(self, p: Progress) -> None:
+        """Shows where the run stands."""
+        if self._console.is_terminal:
+            self._live.update(describe(p, self._metrics, self._console.width))
+        elif time.monotonic() - self._last_line > QUIET_SECONDS or p.updates == p.total:
+            self._last_line = time.monotonic()
+            self._console.print(describe(p, self._metrics, 0), soft_wrap=True)
+
+
+def describe(p: Progress, metrics: Sequence[str], width: int) -> Text:
+    """The progress line; with a bar where there is room for one."""
+    parts = [f"{p.updates:,}/{p.total:,} updates", f"{count(p.env_steps)} steps", f"{count(p.steps_per_second)}/s"]
+    if p.updates == 0:
+        parts.append(f"filling the buffer {p.fill:.0%}")
+    if not math.isnan(solved := p.row.get("replay/solved", p.row.get("explore/solved", math.nan))):
+        parts.append(f"solved {solved:.0%}")
+    parts += [f"{name.replace('_', ' ')} {p.row[f'buffer/{name}']:.1f}" for name in metrics if f"buffer/{name}" in p.row]
+    if p.seconds_left is not None:
+        parts.append(f"{clock(p.seconds_left)} left")
+    line = Text(" · ".join(parts))
+    room = width - len(line) - 2
+    return Text.assemble(bar(p.updates / p.total, min(room, 30)), "  ", line) if room >= 10 else line
+
+
+def bar(share: float, width: int) -> Text:
+    """A bar of the given width, filled to a share."""
+    full = round(share * width)
+    return Text.assemble(("━" * full, "green"), ("─" * (width - full), "dim"))
+
+
+def count(n: float) -> str:
+    """12.3 k, 4.5 M, …"""
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if n >= size:
+            return f"{n / size:.1f}{unit}"
+    return f"{n:.0f}"
+
+
+def clock(seconds: float) -> str:
+    """1:02:03 or 2:03."""
+    minutes, s = divmod(round(seconds), 60)
+    hours, m = divmod(minutes, 60)
+    return f"{hours}:{m:02}:{s:02}" if hours else f"{m}:{s:02}"
+
+
+def plus_minus(s: Summary, digits: int = 2) -> str:
+    """mean ± s.e., or the mean alone where one seed tells no error."""
+    return f"{s.mean:.{digits}f}" + ("" if math.isnan(s.error) else f" ± {s.error:.{digits}f}")
+
+
+def results_table(results: Sequence[Result], title: str) -> Table:
+    """Solved rate, return and length of every level, and their mean."""
+    table = plain_table(title, "level", "solved rate", "return", "length")
+    for name, row in by_level(results).items():
+        table.add_row(name, *_cells(row))
+    if len(by_level(results)) > 1:
+        table.add_section()
+        table.add_row("mean", *_cells(overall(results)), style="bold")
+    return table
+
+
+def _cells(row: dict[str, Summary]) -> list[str]:
+    return [plus_minus(row["solved_rate"]), plus_minus(row["mean_return"]), plus_minus(row["mean_length"], 1)]
+
+
+def plain_table(title: str, *columns: str) -> Table:
+    """First column to the left, numbers to the right."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE, title_style="bold")
+    for n, column in enumerate(columns):
+        table.add_column(column, justify="right" if n else "left", no_wrap=True)
+    return table

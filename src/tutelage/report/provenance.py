@@ -1,0 +1,66 @@
+"""How a run came about: the command that trains it again, and the versions at work."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+from typing import Any
+
+import jax
+import matplotlib
+import numpy as np
+
+import tutelage
+from tutelage.runs import config as configs
+from tutelage.runs import presets
+from tutelage.runs.config import Config
+
+
+def command(config: Config[Any, Any]) -> str | None:
+    """The shortest `tutelage train` that gives this config; None if no preset has its env and method."""
+    settings = _settings(config)
+    changes = {name: _changes(_settings(c), settings) for name, (_, c) in presets.PRESETS.items()}
+    fitting = [name for name, change in changes.items() if not {"env.name", "method.name"} & change.keys()]
+    if not fitting:
+        return None
+    closest = min(fitting, key=lambda name: len(changes[name]))
+    flags = [_flag(name, value) for name, value in changes[closest].items()]
+    return " ".join(["tutelage train", *closest.split("/"), *flags])
+
+
+def versions() -> dict[str, str]:
+    """What the page was written with."""
+    device = jax.devices()[0]
+    return {
+        "tutelage": tutelage.__version__,
+        "JAX": jax.__version__,
+        "NumPy": np.__version__,
+        "matplotlib": matplotlib.__version__,
+        "Python": platform.python_version(),
+        "device": device.device_kind if device.platform != "cpu" else f"CPU, {platform.machine()}",
+    }
+
+
+def _settings(config: Config[Any, Any]) -> dict[str, Any]:
+    return _flat(configs.to_json(config, presets.method_name(config.method)))
+
+
+def _flat(data: dict[str, Any], where: str = "") -> dict[str, Any]:
+    """Nested settings under dotted names."""
+    out: dict[str, Any] = {}
+    for name, value in data.items():
+        out |= _flat(value, f"{where}{name}.") if isinstance(value, dict) else {where + name: value}
+    return out
+
+
+def _changes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in after.items() if name not in before or before[name] != value}
+
+
+def _flag(name: str, value: Any) -> str:
+    """A setting as the command line takes it: `--env.no-see-through`, `--env.edits wall empty`."""
+    group, dot, last = name.replace("_", "-").rpartition(".")
+    if isinstance(value, bool):
+        return f"--{group}{dot}{'' if value else 'no-'}{last}"
+    values = value if isinstance(value, list | tuple) else [value]
+    return shlex.join([f"--{group}{dot}{last}", *map(str, values)])

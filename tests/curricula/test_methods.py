@@ -1,0 +1,167 @@
+"""What each method promises, on tiny mazes. Methods are written for one seed; here a few cycles of one."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from toys import tiny_maze
+
+import tutelage as tut
+from tutelage.curricula.accel import lowest_slots
+from tutelage.curricula.classroom import shared_uniform, when
+from tutelage.runs.run import initial_state
+from tutelage.runs.train import advance
+
+BUFFER = tut.BufferConfig(capacity=24, min_fill=0.3, replay_rate=0.7)
+METHODS = {
+    "dr": tut.DR(BUFFER),
+    "plr": tut.PLR(BUFFER),
+    "robust-plr": tut.RobustPLR(BUFFER),
+    "accel": tut.ACCEL(BUFFER, edits=2),
+    "accel-lowest": tut.ACCEL(BUFFER, edits=2, parents="lowest", after_episode="repeat", score_over="last"),
+    "no-editor": tut.NoEditor(BUFFER),
+}
+
+
+class Seen:
+    """A method run cycle by cycle."""
+
+    def __init__(self, method, cycles=20):
+        config = tiny_maze(method, seeds=2)
+        room = config.classroom()
+        step = jax.jit(lambda s, target: advance(room, method, s, target))
+        self.states = [initial_state(config)]
+        for _ in range(cycles):
+            before = self.states[-1]
+            # One update at a time; a call may hold several cycles of exploring before it.
+            self.states.append(step(before.with_log(None), before.updates.min() + 1))
+
+
+@pytest.fixture(scope="module")
+def seen():
+    cache = {}
+
+    def get(name):
+        if name not in cache:
+            cache[name] = Seen(METHODS[name])
+        return cache[name]
+
+    return get
+
+
+def total(state, name):
+    return float(state.log.means[name].weight.sum())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_counters_tell_updates_cycles_and_rollouts_apart(seen, name):
+    last = seen(name).states[-1]
+    assert last.updates.tolist() == [20, 20]
+    updates, cycles, rollouts = (int(x[0]) for x in (last.updates, last.cycles, last.rollouts))
+    if name in ("dr", "plr"):
+        assert updates == cycles == rollouts
+    elif name == "robust-plr":
+        assert updates < cycles == rollouts
+    else:  # an extra rollout after each replay
+        assert updates < cycles
+        assert rollouts == cycles + updates
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_phases_are_those_of_the_method(seen, name):
+    played = {phase: sum(total(s, f"{phase}/length") for s in seen(name).states[1:]) for phase in ("explore", "replay", "edit")}
+    assert played["explore"] > 0
+    assert (played["replay"] > 0) == (name != "dr")
+    assert (played["edit"] > 0) == name.startswith("accel")
+
+
+@pytest.mark.parametrize("name", ["robust-plr", "accel", "no-editor"])
+def test_exploring_teaches_nothing(name):
+    method = METHODS[name]
+    config = tiny_maze(method)
+    room = config.classroom()
+    before = jax.tree.map(lambda x: x[0], initial_state(config))
+    after = jax.jit(lambda s: method.explore(room, s))(before)
+    assert all(jnp.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (before.learner, after.learner)), strict=True))
+    assert int(after.buffer.filled) > 0
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_student_changes_with_every_update(seen, name):
+    first, second = (s.learner.student.actor.output.weight for s in seen(name).states[5:7])
+    assert not jnp.array_equal(first, second)
+
+
+def test_children_know_their_parents(seen):
+    ids, generations = set(), {}
+    for state in seen("accel").states[1:]:
+        j, rows = jax.device_get(state.log.journal), int(state.log.rows[0])
+        for row in range(rows):
+            for p in np.flatnonzero(j.admitted[0, row]):
+                level, parent = int(j.id[0, row, p]), int(j.parent[0, row, p])
+                assert level not in ids, "an id is given once"
+                if parent >= 0:
+                    assert generations[level_parent := parent] + 1 == j.generation[0, row, p], level_parent
+                else:
+                    assert j.generation[0, row, p] == 0
+                ids.add(level)
+                generations[level] = int(j.generation[0, row, p])
+    assert max(generations.values()) >= 2
+    buffer = seen("accel").states[-1].buffer
+    for k in range(int(buffer.filled[0])):
+        assert generations[int(buffer.id[0, k])] == int(buffer.generation[0, k])
+
+
+def test_without_an_editor_nothing_has_a_parent(seen):
+    assert (seen("no-editor").states[-1].buffer.parent == -1).all()
+
+
+def test_no_seed_gets_ahead_of_the_others(seen):
+    for name in METHODS:
+        for state in seen(name).states:
+            assert len(set(state.updates.tolist())) == 1
+
+
+def test_lowest_slots_are_those_of_lowest_return_minus_value_loss():
+    config = tiny_maze()
+    room, method = config.classroom(), config.method
+    state = jax.tree.map(lambda x: x[0], initial_state(config))
+
+    @jax.jit
+    def play(s):
+        return method.play(room, s, method.generate(room, s.key), "explore")[1]
+
+    trial = play(state)
+    ended, returns = np.asarray(trial.episodes.ended), np.asarray(trial.episodes.returns)
+    mean = [returns[ended[:, p], p].mean() if ended[:, p].any() else 0.0 for p in range(config.slots)]
+    value_loss = np.clip(np.abs(np.asarray(trial.advantage)).mean(0), -1, 1)
+    lowest = np.argsort(np.array(mean) - value_loss, kind="stable")[:4]
+    assert lowest_slots(trial).tolist() == [*lowest, *lowest]
+
+
+def test_when_computes_a_phase_only_if_a_seed_wants_it():
+    ran = []
+
+    def act(x):
+        jax.debug.callback(lambda: ran.append(1))
+        return x + 1
+
+    run = jax.jit(jax.vmap(lambda wanted, x: when(wanted, act, x)))
+    x = jnp.arange(3)
+    assert run(jnp.array([False] * 3), x).tolist() == [0, 1, 2]
+    jax.effects_barrier()
+    assert not ran
+    assert run(jnp.array([False, True, False]), x).tolist() == [0, 2, 2]
+    jax.effects_barrier()
+    assert ran
+
+
+def test_seeds_draw_the_same_decisions():
+    config = tiny_maze(seeds=3)
+    states = initial_state(config)
+    u = jax.vmap(lambda s: shared_uniform(s, 0))(states)
+    assert len(set(u.tolist())) == 1
+    later = jax.vmap(lambda s: shared_uniform(replace(s, updates=s.updates + 1), 0))(states)
+    assert later[0] != u[0]

@@ -1,0 +1,101 @@
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from tutelage.report.curves import MAX_POINTS, curve, updates_per_point
+from tutelage.report.figures import apart, complexity_curves, learning_curves
+
+
+def rows(seeds: int = 2, points: int = 5, **more) -> list[dict]:
+    base = [{"updates": 10 * (n + 1), "seed": s, "replay/solved": (n + s) / 10} for n in range(points) for s in range(seeds)]
+    return [row | more for row in base]
+
+
+def texts(svg: str) -> list[str]:
+    return ["".join(e.itertext()) for e in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_a_curve_is_the_mean_over_seeds_and_its_standard_error() -> None:
+    found = curve(rows(), "replay/solved")
+    assert found is not None
+    np.testing.assert_allclose(found.updates, [10, 20, 30, 40, 50])
+    np.testing.assert_allclose(found.mean, [0.05, 0.15, 0.25, 0.35, 0.45])
+    np.testing.assert_allclose(found.error, 0.05)
+
+
+def test_one_seed_tells_no_error() -> None:
+    found = curve(rows(seeds=1), "replay/solved")
+    assert found is not None
+    assert np.isnan(found.error).all()
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), "high"])
+def test_what_is_not_a_number_is_no_point(value) -> None:
+    assert curve(rows(**{"replay/solved": value}), "replay/solved") is None
+
+
+def test_long_runs_are_thinned_by_averaging_neighbours() -> None:
+    long = rows(points=3 * MAX_POINTS)
+    found = curve(long, "replay/solved")
+    assert found is not None
+    assert len(found.mean) == MAX_POINTS
+    np.testing.assert_allclose(found.updates[:2], [20, 50])
+    np.testing.assert_allclose(found.mean[:2], [0.15, 0.45])
+    assert updates_per_point(long) == 30
+
+
+def test_learning_curves_name_every_series_that_is_there() -> None:
+    svg = learning_curves(rows(**{"explore/solved": 0.25, "edit/solved": None, "eval/solved": 1.0}))
+    assert svg is not None
+    written = texts(svg)
+    assert {"replayed 45%", "new 25%", "validation 100%", "episodes solved"} <= set(written)
+    assert not any("edited" in t for t in written)
+    assert any("2 seeds" in t and "standard error" in t for t in written)
+
+
+def test_no_metrics_no_figure() -> None:
+    assert learning_curves([]) is None
+    assert learning_curves([{"updates": 1, "seed": 0}]) is None
+    assert complexity_curves([]) == []
+
+
+def test_complexity_is_whatever_the_domain_describes() -> None:
+    more = {"buffer/tree_height": 3.0, "buffer/tree_height_replay": 4.0, "buffer/fill": 1.0, "buffer/score": 0.1}
+    (only,) = complexity_curves(rows(**more))
+    assert {"Tree height", "buffer", "replayed", "student updates"} <= set(texts(only))
+
+
+def test_without_replay_there_is_no_replayed_line() -> None:
+    more = {"replay/solved": None, "buffer/pits": 3.0, "buffer/pits_replay": 4.0}
+    (only,) = complexity_curves(rows(**more))
+    assert "replayed" not in texts(only)
+
+
+def test_figures_stand_in_a_page() -> None:
+    """Coloured by the page, without references to the outside, and with ids of their own."""
+    more = {"buffer/a": 1.0, "buffer/a_replay": 1.0, "buffer/$b$<i>": 1.0, "buffer/$b$<i>_replay": 1.0}
+    made = [learning_curves(rows()), learning_curves(rows(), width=360), *complexity_curves(rows(**more))]
+    ids = [i for svg in made for i in re.findall(r'\bid="([^"]*)"', svg or "")]
+    assert len(ids) == len(set(ids))
+    for svg in made:
+        assert svg is not None
+        root = ElementTree.fromstring(svg)
+        assert root.get("role") == "img"
+        assert root.get("aria-label")
+        assert "currentColor" in svg
+        assert "#010203" not in svg
+        assert set(re.findall(r"https?://[^\"]*", svg)) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+        assert set(re.findall(r"url\(#([^)]*)\)", svg)) <= set(ids)
+    assert "$b$<i>" in texts(made[3] or "")
+
+
+def test_the_same_rows_give_the_same_bytes() -> None:
+    assert learning_curves(rows()) == learning_curves(rows())
+
+
+def test_labels_keep_apart_and_in_order() -> None:
+    placed = apart([98.0, 100.0, 99.0, 0.0], gap=10.0, top=100.0)
+    assert placed == [80, 100, 90, 0]
+    assert apart([3.0, 40.0], gap=10.0, top=100.0) == [3, 40]

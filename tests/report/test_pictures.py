@@ -1,0 +1,118 @@
+import io
+from base64 import b64decode
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+from PIL import Image
+
+from tutelage.envs.maze import MazeDomain
+from tutelage.report import animation as animations
+from tutelage.report.animation import MAX_FRAMES, animation, encode, hardest_first
+from tutelage.report.pictures import ancestry, best_of_each_seed, evenly, fitted, gallery
+from tutelage.runs.browse import Found
+from tutelage.runs.evaluate import Result
+
+SMALL = MazeDomain().suites()["small"]
+
+
+def opened(uri: str) -> Image.Image:
+    return Image.open(io.BytesIO(b64decode(uri.partition(",")[2])))
+
+
+def found(score: float, *, seed: int = 0, generation: int = 0, layout: int = 0) -> Found:
+    level = MazeDomain(size=5, blocks=9).design().sample(jax.random.key(layout))
+    return Found(seed, 0, -1, generation, 0, score, {}, level)
+
+
+def test_the_gallery_shows_each_level_once_and_every_seed() -> None:
+    design = MazeDomain(size=5).design()
+    strong = [found(0.9, layout=0), found(0.8, layout=0), found(0.7, layout=1), found(0.6, layout=2)]
+    weak = [found(0.2, seed=1, layout=3), found(0.1, seed=1, layout=0)]
+    shown = gallery(design, [strong, weak], n=3)
+    assert [x.found.score for x in shown] == [0.9, 0.7, 0.2]
+
+
+def test_pictures_are_of_the_levels(maze_run) -> None:
+    design = maze_run.config.env.design()
+    x = gallery(design, best_of_each_seed(maze_run), n=1)[0]
+    picture = opened(x.picture)
+    assert picture.size == (x.width, x.height)
+    np.testing.assert_array_equal(picture, fitted(Image.fromarray(design.render(x.found.level))))
+
+
+def test_the_best_levels_are_those_of_highest_score(maze_run) -> None:
+    seeds = best_of_each_seed(maze_run, at_least=3)
+    assert [[f.id for f in levels] for levels in seeds] == [[19, 18, 17]] * 2
+    assert [f.seed for levels in seeds for f in levels] == [0, 0, 0, 1, 1, 1]
+
+
+def test_ancestry_runs_from_the_generator_to_the_deepest_level(maze_run) -> None:
+    line = ancestry(maze_run, best_of_each_seed(maze_run, at_least=20), n=5)
+    assert [x.found.generation for x in line] == [0, 3, 6, 10, 13]
+    assert line[0].found.parent == -1
+    assert line[-1].found.id == 13
+
+
+def test_no_ancestry_without_edited_levels(maze_run) -> None:
+    assert ancestry(maze_run, []) == []
+    assert ancestry(maze_run, [[found(1.0)]]) == []
+
+
+def test_no_ancestry_of_a_level_that_is_not_on_record(maze_run) -> None:
+    assert ancestry(maze_run, [[replace(found(1.0, generation=3), id=999)]]) == []
+
+
+@pytest.mark.parametrize(("length", "n"), [(1, 10), (10, 10), (11, 10), (500, 10), (3, 2)])
+def test_evenly_spaced_with_both_ends(length: int, n: int) -> None:
+    chosen = evenly(length, n)
+    assert chosen[0] == 0
+    assert chosen[-1] == length - 1
+    assert len(chosen) == min(n, length)
+
+
+def test_the_hardest_level_that_is_solved_comes_first() -> None:
+    rates = {"SBend": 0.0, "Spiral": 0.9, "Choice": 0.1}
+    results = [Result(name, 0, 10, rate, rate, 50.0) for name, rate in rates.items()]
+    assert [level.name for level in hardest_first(SMALL, results)] == ["Choice", "Spiral"]
+    assert hardest_first(SMALL, []) == list(SMALL)
+
+
+def test_levels_too_long_to_watch_are_passed_over() -> None:
+    suite = MazeDomain().suites()["maze"]
+    assert all(level.env.max_steps <= animations.WATCHABLE for level in hardest_first(suite, []))
+
+
+def test_an_episode_moves(maze_run, results) -> None:
+    shown = animation(maze_run, SMALL, results)
+    assert (shown.episode.level_name, shown.episode.seed) == ("Choice", 1)
+    film = opened(shown.moving)
+    assert film.format == "WEBP"
+    assert 1 < film.n_frames <= MAX_FRAMES
+    assert film.size == (shown.width, shown.height) == opened(shown.still).size
+
+
+def test_the_last_picture_rests_and_the_file_stays_small() -> None:
+    noise = np.random.default_rng(0).integers(0, 255, (12, 300, 300, 3), np.uint8)
+    uri = encode([Image.fromarray(frame) for frame in noise])
+    film = opened(uri)
+    times = []
+    for n in range(film.n_frames):
+        film.seek(n)
+        film.load()
+        times.append(film.info["duration"])
+    assert times == [160] * 11 + [1000]
+    assert len(uri) < 1_500_000
+
+
+def test_without_webp_it_is_a_gif(monkeypatch) -> None:
+    monkeypatch.setattr(animations.features, "check", lambda name: False)
+    film = opened(encode([Image.new("RGB", (8, 8), c) for c in ("red", "blue", "green")]))
+    assert (film.format, film.n_frames) == ("GIF", 3)
+
+
+def test_an_env_without_pictures_of_episodes_says_so(own_run) -> None:
+    held_out = replace(own_run.config.env, held_out=()).held_out
+    with pytest.raises(NotImplementedError):
+        animation(own_run, held_out, [])

@@ -1,0 +1,138 @@
+"""A run killed at any moment and resumed ends as if it had never been killed."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from toys import jumper
+
+import tutelage as tut
+from tutelage.errors import UserError
+from tutelage.runs import checkpoint
+from tutelage.runs.storage import read_arrays
+
+UPDATES = 40
+KILLS = 10
+
+# Trains or resumes; a thread pulls the plug a random while after training has begun.
+CHILD = """
+import os, random, signal, sys, threading, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from toys import jumper
+import tutelage as tut
+
+path, delay = Path(sys.argv[2]), float(sys.argv[3])
+config = jumper(updates=int(sys.argv[4]), log_every=2, checkpoint_every=3)
+
+def pull_the_plug():
+    time.sleep(delay)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+begun = []
+def on_progress(p):
+    if delay >= 0 and not begun:
+        begun.append(True)
+        threading.Thread(target=pull_the_plug, daemon=True).start()
+
+if (path / "config.json").exists():
+    tut.resume(path, domain=config.env, on_progress=on_progress)
+else:
+    tut.train(config, path, on_progress=on_progress)
+"""
+
+
+def run_child(path: Path, delay: float) -> int:
+    tests = str(Path(__file__).resolve().parents[1])
+    return subprocess.run([sys.executable, "-c", CHILD, tests, str(path), str(delay), str(UPDATES)], check=False).returncode
+
+
+def contents(path: Path) -> dict[str, object]:
+    """All that must be the same: the last checkpoint, every admitted level, the metrics but for speed."""
+    arrays, header = read_arrays(checkpoint.path_of(path / "checkpoints", UPDATES))
+    found: dict[str, object] = {name: a.tobytes() for name, a in arrays.items()}
+    found["header"] = header
+    levels = tut.Run(path, jumper().env).levels()
+    for name in ("seed", "id", "parent", "generation", "birth", "score"):
+        found[name] = getattr(levels, name).tobytes()
+    rows = tut.Run(path, jumper().env).metrics()
+    found["metrics"] = [{k: v for k, v in row.items() if k != "steps_per_second"} for row in rows]
+    return found
+
+
+def test_a_run_killed_again_and_again_ends_bit_identical(tmp_path):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert run_child(whole, -1) == 0
+    rng = random.Random(0)
+    kills = 0
+    while kills < KILLS:
+        code = run_child(broken, rng.choice([0.0, 0.02, 0.05, 0.1, 0.2]) * rng.random())
+        if code == 0:  # it was faster than the plug: begin another one, so that each kill is a kill
+            assert contents(broken) == contents(whole)
+            broken = tmp_path / f"broken-{kills}"
+            continue
+        assert code == -signal.SIGKILL
+        kills += 1
+    assert run_child(broken, -1) == 0
+    assert contents(broken) == contents(whole)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "finished"
+    return tut.train(jumper(updates=10), path)
+
+
+def test_resuming_a_finished_run_changes_nothing(finished):
+    before = {p: p.read_bytes() for p in finished.path.rglob("*.safetensors")}
+    tut.resume(finished.path, domain=finished.config.env)
+    assert {p: p.read_bytes() for p in finished.path.rglob("*.safetensors")} == before
+
+
+def test_a_damaged_newest_checkpoint_costs_only_the_stretch_since_the_one_before(tmp_path, finished):
+    import shutil
+
+    path = tmp_path / "copy"
+    shutil.copytree(finished.path, path)
+    newest = checkpoint.path_of(path / "checkpoints", 10)
+    good = newest.read_bytes()
+    newest.write_bytes(good[:1000])
+    said = []
+    tut.resume(path, domain=finished.config.env, warn=said.append)
+    assert "Checkpoint 10 is passed over" in said[0]
+    assert newest.read_bytes() == good, "what was trained again is what was lost"
+    assert (path / "checkpoints" / "00000010.damaged").exists(), "nothing is thrown away"
+
+
+def test_a_second_process_is_kept_out(finished):
+    import fcntl
+
+    with (finished.path / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(UserError, match="Another process is training"):
+            tut.resume(finished.path, domain=finished.config.env)
+
+
+def test_a_used_directory_is_not_overwritten(finished):
+    before = sorted(finished.path.rglob("*"))
+    with pytest.raises(UserError, match="already in use: go on with `tutelage resume"):
+        tut.train(jumper(), finished.path)
+    assert sorted(finished.path.rglob("*")) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_an_unwritable_directory_is_refused(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(UserError, match="cannot be made a run directory"):
+        tut.train(jumper(), tmp_path / "run")
+
+
+def test_a_file_in_the_way_is_refused(tmp_path):
+    (tmp_path / "run").write_text("hello")
+    with pytest.raises(UserError, match="cannot be made a run directory"):
+        tut.train(jumper(), tmp_path / "run")
+    assert (tmp_path / "run").read_text() == "hello"

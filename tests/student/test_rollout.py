@@ -1,0 +1,126 @@
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from toys import tiny_maze
+
+from tutelage.env import Discrete, Timestep
+from tutelage.student.nets import Flatten, StudentConfig
+from tutelage.student.rollout import Rollout, episodes, gae, rollout, running_sum
+
+STEPS, SLOTS = 24, 4
+
+
+@dataclass(frozen=True)
+class Countdown:
+    """The level says how many steps an episode lasts; what is observed is (level, steps left, a draw at reset)."""
+
+    actions = Discrete(2)
+    max_steps = 10
+
+    def reset(self, key, level):
+        state = (level, level, jax.random.randint(key, (), 0, 1000))
+        return state, jnp.stack(state).astype(jnp.float32)
+
+    def step(self, key, state, action):
+        level, left, draw = state
+        state = (level, left - 1, draw)
+        done = left == 1
+        return state, Timestep(jnp.stack(state).astype(jnp.float32), level * 1.0 * done, done & (level < 5), done & (level >= 5))
+
+    def solved(self, episode_return):
+        return episode_return > 0
+
+
+@pytest.fixture(scope="module")
+def student():
+    return StudentConfig(hidden=8, head=4).build(Flatten(3), Discrete(2), key=jax.random.key(0))
+
+
+def play(student, queue, **options) -> Rollout:
+    pool = jnp.arange(1, 9)
+    run = jax.jit(lambda k: rollout(k, Countdown(), student, pool, jnp.asarray(queue, jnp.int32), STEPS, **options))
+    return run(jax.random.key(1))
+
+
+def test_a_slot_plays_its_queue_in_a_circle(student):
+    r = play(student, [[0, 1, 2], [4, 4, 0]])  # levels of length 1, 2, 3 and 5, 5, 1
+    lengths = np.asarray(episodes(r).length)
+    for slot, cycle in enumerate([[1, 2, 3], [5, 5, 1]]):
+        ends = np.flatnonzero(r.done[:, slot])
+        expected = (cycle * STEPS)[: len(ends)]
+        assert lengths[ends, slot].tolist() == expected
+        assert np.asarray(r.entry)[ends, slot].tolist() == [n % 3 for n in range(len(ends))]
+    assert np.array_equal(np.asarray(r.start)[1:], np.asarray(r.done)[:-1])
+    assert r.start[0].all()
+
+
+def test_an_entry_begins_the_same_way_each_time(student):
+    r = play(student, [[0, 1, 2], [0, 1, 2]])
+    draws = np.asarray(r.obs)[..., 2]
+    for slot in range(2):
+        for entry in range(3):
+            mine = (np.asarray(r.entry)[:, slot] == entry) & np.asarray(r.start)[:, slot]
+            assert len(set(draws[mine, slot])) == 1
+    assert len(set(draws.ravel())) == 6
+
+
+def test_recorded_values_and_probabilities_are_those_of_the_unrolled_student(student):
+    r = play(student, [[0, 1, 2], [4, 4, 0]])
+    policy, value = student.evaluate(r.obs, r.start)
+    assert jnp.allclose(policy.log_prob(r.action), r.log_prob, atol=1e-5)
+    assert jnp.allclose(value, r.value, atol=1e-5)
+
+
+def test_rollouts_in_the_maze_agree_with_the_unrolled_student():
+    room = tiny_maze().classroom()
+    learner = room.new_student(jax.random.key(0))
+    levels = jax.vmap(room.design.sample)(jax.random.split(jax.random.key(1), SLOTS))
+    queue = jnp.arange(SLOTS, dtype=jnp.int32)[:, None]
+    r = jax.jit(lambda: rollout(jax.random.key(2), room.env, learner, levels, queue, STEPS))()
+    policy, value = learner.evaluate(r.obs, r.start)
+    assert jnp.allclose(policy.log_prob(r.action), r.log_prob, atol=1e-5)
+    assert jnp.allclose(value, r.value, atol=1e-5)
+
+
+def gae_in_numpy(r: Rollout, discount: float, lam: float, bootstrap: bool):
+    value, reward = np.asarray(r.value, np.float64), np.asarray(r.reward, np.float64)
+    done, truncated = np.asarray(r.done), np.asarray(r.truncated)
+    advantage = np.zeros_like(value)
+    for p in range(value.shape[1]):
+        following = 0.0
+        for t in reversed(range(len(value))):
+            ends = done[t, p] or t == len(value) - 1
+            if not ends:
+                next_value = value[t + 1, p]
+            else:
+                following = 0.0
+                cut_short = truncated[t, p] or not done[t, p]
+                next_value = float(r.next_value[t, p]) if bootstrap and cut_short else 0.0
+            following = reward[t, p] + discount * next_value - value[t, p] + discount * lam * following
+            advantage[t, p] = following
+    return advantage
+
+
+@pytest.mark.parametrize("bootstrap", [False, True])
+def test_gae_equals_a_plain_loop(student, bootstrap):
+    r = play(student, [[0, 1, 2], [4, 6, 0], [7, 7, 7]], next_values=bootstrap)
+    assert r.truncated.any() and r.terminated.any() and not r.done[-1].all()
+    advantage, target = gae(r, discount=0.9, gae_lambda=0.8, bootstrap=bootstrap)
+    expected = gae_in_numpy(r, 0.9, 0.8, bootstrap)
+    assert np.allclose(advantage, expected, atol=1e-5)
+    assert np.allclose(target, expected + np.asarray(r.value), atol=1e-5)
+
+
+def test_the_value_after_a_step_is_that_of_the_next_observation(student):
+    r = play(student, [[7, 7, 7]], next_values=True)
+    inside = ~np.asarray(r.done)[:-1]
+    assert np.allclose(np.asarray(r.next_value)[:-1][inside], np.asarray(r.value)[1:][inside], atol=1e-5)
+
+
+def test_running_sums_start_anew_with_each_episode():
+    x = jnp.arange(1.0, 7.0)[:, None]
+    start = jnp.array([1, 0, 0, 1, 0, 1], bool)[:, None]
+    assert running_sum(x, start)[:, 0].tolist() == [1, 3, 6, 4, 9, 6]
