@@ -14,7 +14,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 from jaxtyping import install_import_hook  # noqa: E402
 
 # Every shape and type in tutelage's signatures is checked at each call (at each trace, under jit).
-install_import_hook("tutelage", "beartype.beartype")
+install_import_hook("tutelage", "typechecker.check")
 
 
 @pytest.fixture(scope="session")

@@ -52,7 +52,7 @@ def tiny_maze(method=None, **changes) -> tut.Config:
         updates=6,
         log_every=2,
         eval_every=0,
-        checkpoint_every=3,
+        checkpoint_every=2,
         archive_every=0,
     )
     return tut.Config(**(settings | changes))

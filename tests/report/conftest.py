@@ -7,8 +7,8 @@ import equinox as eqx
 import jax
 import numpy as np
 import pytest
-from toys import jumper, tiny_maze
 
+from toys import jumper, tiny_maze
 from tutelage.runs import archive, checkpoint, presets
 from tutelage.runs import config as configs
 from tutelage.runs.archive import Admitted

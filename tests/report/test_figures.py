@@ -9,7 +9,9 @@ from tutelage.report.figures import apart, complexity_curves, learning_curves
 
 
 def rows(seeds: int = 2, points: int = 5, **more) -> list[dict]:
-    base = [{"updates": 10 * (n + 1), "seed": s, "replay/solved": (n + s) / 10} for n in range(points) for s in range(seeds)]
+    base = [
+        {"updates": 10 * (n + 1), "seed": s, "replay/solved": (n + s) / 10} for n in range(points) for s in range(seeds)
+    ]
     return [row | more for row in base]
 
 
@@ -86,7 +88,10 @@ def test_figures_stand_in_a_page() -> None:
         assert root.get("aria-label")
         assert "currentColor" in svg
         assert "#010203" not in svg
-        assert set(re.findall(r"https?://[^\"]*", svg)) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+        assert set(re.findall(r"https?://[^\"]*", svg)) <= {
+            "http://www.w3.org/2000/svg",
+            "http://www.w3.org/1999/xlink",
+        }
         assert set(re.findall(r"url\(#([^)]*)\)", svg)) <= set(ids)
     assert "$b$<i>" in texts(made[3] or "")
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tutelage.env import TestLevel
 from tutelage.envs.maze import MazeDomain
 from tutelage.report import animation as animations
 from tutelage.report.animation import MAX_FRAMES, animation, encode, hardest_first
@@ -113,6 +114,6 @@ def test_without_webp_it_is_a_gif(monkeypatch) -> None:
 
 
 def test_an_env_without_pictures_of_episodes_says_so(own_run) -> None:
-    held_out = replace(own_run.config.env, held_out=()).held_out
+    domain = own_run.config.env
     with pytest.raises(NotImplementedError):
-        animation(own_run, held_out, [])
+        animation(own_run, (TestLevel("new", domain.env(), domain.design().sample),), [])

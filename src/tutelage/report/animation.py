@@ -59,7 +59,7 @@ def animation(run: Run, suite: Suite, results: Sequence[Result]) -> Animation:
 
 
 def choose_episode(run: Run, suite: Suite, results: Sequence[Result]) -> Episode:
-    """The first solved episode of all tries, hardest level first; else the very first one."""
+    """The first solved episode of all tries, hardest level first; else the very first one. The suite has levels."""
     tries = _tries(run, suite, results)
     first = next(tries)
     return first if first.solved else next((e for e in tries if e.solved), first)

@@ -169,7 +169,7 @@ def _scale(axes: Axes, lines: Sequence[Line], share: bool) -> None:
         return
     axes.yaxis.set_major_locator(MaxNLocator(4, steps=_STEPS))
     if min(line.curve.mean.min() for line in lines) >= 0:
-        axes.set_ylim(0, 1.08 * max(1e-9, *(np.max(x.curve.mean + np.nan_to_num(x.curve.error)) for x in lines)))
+        axes.set_ylim(0, 1.08 * max(np.max(x.curve.mean + np.nan_to_num(x.curve.error)) for x in lines) or 1)
 
 
 def _write(axes: Axes, canvas: Canvas, text: Words) -> None:

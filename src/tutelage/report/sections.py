@@ -10,7 +10,7 @@ from typing import Any
 
 from tutelage.errors import UserError
 from tutelage.report import figures, pictures, provenance, text
-from tutelage.report.animation import Episode, animation
+from tutelage.report.animation import Animation, Episode, animation
 from tutelage.report.markup import Markup, element, join
 from tutelage.report.pictures import Exhibit
 from tutelage.runs import config as configs
@@ -103,8 +103,11 @@ def _complexity(story: Story) -> Markup:
 
 def _gallery(story: Story) -> Markup:
     exhibits = _drawn(lambda: pictures.gallery(story.run.config.env.design(), story.found))
-    lead = "The levels of highest score at the end, each seed’s best ones. The score estimates the student’s regret: "
-    lead += "how far it stays behind what can be reached."
+    lead = "The levels of highest score at the end, each seed’s best ones. "
+    if getattr(story.run.config.method, "score", None) == "learnability":
+        lead += "The score is learnability: highest where the student succeeds every other time."
+    else:
+        lead += "The score estimates the student’s regret: how far it stays behind what can be reached."
     return join(_lead(lead), _grid([(x, _score_caption(story, x.found)) for x in exhibits], "ul"))
 
 
@@ -113,8 +116,9 @@ def _ancestry(story: Story) -> Markup:
     if not line:
         raise Gap("None of the levels of highest score has ancestors on record.")
     last = line[-1].found
-    lead = f"From a level of the generator to a level of high regret, in {text.plural(last.generation, 'generation')} "
-    lead += f"of edits that the student’s regret selected (level {last.id:,} of seed {last.seed})."
+    generations = text.plural(last.generation, "generation")
+    lead = f"From a level of the generator to one of the highest scores, in {generations} of edits, "
+    lead += f"each kept for its score (level {last.id:,} of seed {last.seed})."
     return join(_lead(lead), _grid([(x, _birth_caption(story, x.found)) for x in line], "ol"))
 
 
@@ -151,12 +155,7 @@ def _caption(first: str, *others: str) -> Markup:
 
 
 def _animation(story: Story) -> Markup:
-    try:
-        shown = animation(story.run, story.run.suite(story.suite_name)[1], story.results)
-    except NotImplementedError as error:
-        raise Gap("This env does not draw its episodes.") from error
-    except UserError as error:
-        raise Gap("There is no whole checkpoint or no such suite, so no episode can be played.") from error
+    shown = _filmed(story)
     still = element("source", srcset=shown.still, media="(prefers-reduced-motion: reduce)")
     alt = f"An episode on {shown.episode.level_name}: {_outcome(shown.episode)}"
     moving = element("img", src=shown.moving, width=str(shown.width), height=str(shown.height), alt=alt)
@@ -164,6 +163,18 @@ def _animation(story: Story) -> Markup:
     kind = "film long" if shown.width > 2 * shown.height else "film"
     lead = "A student on a held-out level, its actions drawn from its policy."
     return join(_lead(lead), element("figure", element("picture", still, moving), caption, class_=kind))
+
+
+def _filmed(story: Story) -> Animation:
+    suite = story.run.config.env.suites().get(story.suite_name)
+    if not suite:
+        raise Gap(f"This env has no held-out levels called {story.suite_name}.")
+    try:
+        return animation(story.run, suite, story.results)
+    except NotImplementedError as error:
+        raise Gap("This env does not draw its episodes.") from error
+    except UserError as error:
+        raise Gap("There is no whole checkpoint, so there is no student to play.") from error
 
 
 def _outcome(e: Episode) -> str:
@@ -184,7 +195,7 @@ def _table(story: Story) -> Markup:
     head = element("thead", element("tr", *(element("th", t, scope="col") for t in titles)))
     body = element("tbody", *(_row(name, row) for name, row in by_level(story.results).items()))
     foot = element("tfoot", _row("mean", overall(story.results)))
-    lead = f"Zero-shot: the suite {story.suite_name}, none of whose levels the students were trained on. "
+    lead = f"Zero-shot: the levels of the suite {story.suite_name} play no part in training. "
     lead += "Mean ± standard error over seeds." if len({r.seed for r in story.results}) > 1 else "One seed."
     return join(_lead(lead), element("div", element("table", head, body, foot), class_="scroll"))
 
@@ -199,13 +210,13 @@ def _row(name: str, row: dict[str, Summary]) -> Markup:
 
 
 def _with_error(mean: str, error: str) -> tuple[Markup, ...]:
-    return element("span", mean), Markup(" "), element("small", error)
+    return (element("span", mean), Markup(" "), element("small", error)) if error else (element("span", mean),)
 
 
 def _making(story: Story) -> Markup:
     config = story.run.config
     again = provenance.command(config)
-    how = element("pre", element("code", again)) if again else element("p", "Trained from Python, not from a preset.")
+    how = element("pre", element("code", again)) if again else _lead("Trained from Python, not from a preset.")
     plain = json.dumps(configs.to_json(config, presets.method_name(config.method)), indent=2)
     details = element("details", element("summary", "The whole configuration"), element("pre", element("code", plain)))
     with_ = ", ".join(f"{name} {version}" for name, version in provenance.versions().items())

@@ -50,8 +50,10 @@ class Admitted:
         """Positions of a level's ancestors, the first ancestor first, itself last."""
         where = {int(i): n for n, i in enumerate(self.id) if self.seed[n] == seed}
         line = [self.find(seed, level_id)]
-        while self.parent[line[-1]] >= 0:
-            line.append(where[int(self.parent[line[-1]])])
+        while (parent := int(self.parent[line[-1]])) >= 0:
+            if parent not in where:
+                raise UserError(f"The levels on disk are incomplete: seed {seed} lacks level {parent}.")
+            line.append(where[parent])
         return line[::-1]
 
     def _last(self, seed: int) -> int:

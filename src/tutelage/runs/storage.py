@@ -42,14 +42,15 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], header: Mapping[s
     tensors = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
     text = json.dumps(header, sort_keys=True)
     metadata = {"format": FORMAT, "header": text, "sha256": _checksum(tensors, text)}
-    write_atomically(path, save(tensors, metadata))
+    # One entry: several would be written in an order that changes from process to process.
+    write_atomically(path, save(tensors, {"tutelage": json.dumps(metadata)}))
 
 
 def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Loads what `write_arrays` saved, or raises `Damaged`. Executes nothing."""
     try:
         with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
+            metadata = json.loads((file.metadata() or {}).get("tutelage", "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
     except (SafetensorError, OSError, ValueError) as error:
         raise Damaged(f"{path.name} is truncated or not a checkpoint ({error})") from error

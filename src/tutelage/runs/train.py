@@ -104,8 +104,7 @@ class Trainer:
         while done < self.config.updates:
             target = self._next_stop(done)
             state = self._reach(state, target)
-            if self._due(self.config.log_every, target) or self._due(self.config.eval_every, target):
-                self._log(state, target, sinks)
+            self._log(state, target, sinks)  # at every stop: what a row covers must not depend on a resume
             if self._due(self.config.checkpoint_every, target) or self._due(self.config.archive_every, target):
                 self._checkpoint(state, target)
             done = target
@@ -265,6 +264,7 @@ class _Lock:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
+            self._file.close()
             raise UserError(f"Another process is training in {self._path}; wait for it or stop it first.") from error
 
     def __exit__(self, *_: object) -> None:

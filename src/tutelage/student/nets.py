@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -126,7 +127,7 @@ class Flatten(eqx.Module):
     @staticmethod
     def of(obs: Obs) -> Flatten:
         """For observations shaped like this one."""
-        return Flatten(sum(jnp.size(x) for x in jax.tree.leaves(obs)))
+        return Flatten(sum(math.prod(x.shape) for x in jax.tree.leaves(obs)))
 
     def __call__(self, obs: Obs) -> Float[Array, " size"]:
         return jnp.concatenate([jnp.ravel(x).astype(jnp.float32) for x in jax.tree.leaves(obs)])

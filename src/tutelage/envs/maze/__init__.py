@@ -18,12 +18,14 @@ from tutelage.envs.maze.level import MazeLevel
 
 __all__ = ["Maze", "MazeDesign", "MazeDomain", "MazeEncoder", "MazeLevel", "MazeObs", "MazeState"]
 
+PAPER_SIZE = 13
+
 
 @dataclass(frozen=True)
 class MazeDomain:
     """Mazes of one size, the student that walks them and the teacher that designs them."""
 
-    size: int = 13
+    size: int = PAPER_SIZE
     """Tiles a side, the border not counted: 3 to 99."""
 
     view: int = 5

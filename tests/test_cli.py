@@ -1,0 +1,204 @@
+"""The command line as a person meets it: what it says, and what it refuses."""
+
+import json
+import re
+
+import pytest
+from toys import tiny_maze
+
+import tutelage as tut
+from tutelage import cli
+from tutelage.runs import config as configs
+from tutelage.runs import evaluate
+
+TINY = (
+    "--env.size 5 --env.max-steps 20 --student.no-memory --student.hidden 16 --student.head 8 --slots 8 --steps 24 "
+    "--method.buffer.capacity 24 --ppo.epochs 1 --updates 4 --log-every 2 --checkpoint-every 2 --eval-every 0"
+).split()
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli") / "run"
+    assert cli.main(["train", "maze", "accel", *TINY, "--seeds", "2", "--out", str(path)]) == 0
+    return path
+
+
+def call(capsys, *args):
+    try:
+        code = cli.main([str(a) for a in args])
+    except SystemExit as stop:  # how tyro refuses
+        code = stop.code
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_alone_it_says_what_it_can_do(capsys):
+    code, out, _ = call(capsys)
+    assert code == 0
+    for command in cli.COMMANDS:
+        assert f"tutelage {command}" in out
+    assert call(capsys, "--version")[1].strip() == f"tutelage {tut.__version__}"
+
+
+@pytest.mark.parametrize("command", [c for c in cli.COMMANDS])
+def test_every_command_explains_itself(capsys, command):
+    code, out, _ = call(capsys, command, "--help")
+    assert code == 0
+    assert f"tutelage {command}" in out
+
+
+def test_the_help_of_train_explains_every_setting(capsys):
+    _, out, _ = call(capsys, "train", "maze", "accel", "--help")
+    plain = re.sub(r"\s+", " ", out.replace("│", " "))
+    for sentence in (
+        "Edits between a parent and its child. (default: 5)",
+        "Student updates to train for. (default: 20000)",
+        "Number of slots K. (default: 4000)",
+        "λ of generalised advantage estimation. (default: 0.95)",
+    ):
+        assert sentence in plain
+
+
+BAD = {
+    "unknown command": (["trin"], "Unknown command 'trin'; known: train, resume"),
+    "no env": (["train"], "wants an env and a method, as in `tutelage train maze accel`"),
+    "unknown env": (["train", "moon", "accel"], "Unknown env 'moon'; known: maze"),
+    "unknown method": (["train", "maze", "magic"], "Unknown method 'magic' for maze; known: dr, plr"),
+    "unknown field": (["train", "maze", "accel", "--method.edit", "3"], "--method.edit"),
+    "not a number": (["train", "maze", "accel", "--seeds", "many"], "--seeds"),
+    "zero seeds": (["train", "maze", "accel", "--seeds", "0"], "--seeds must be at least 1, not 0"),
+    "a maze too large": (["train", "maze", "accel", "--env.size", "100"], "3 to 99 tiles"),
+    "rollout too short": (["train", "maze", "accel", "--steps", "100"], "set --steps to 250 or more"),
+    "uneven minibatches": (["train", "maze", "accel", "--ppo.minibatches", "5"], "does not divide 32 slots"),
+    "no run": (["eval", "nowhere"], "nowhere is not a run: it has no config.json"),
+    "no run to resume": (["resume", "nowhere"], "nowhere is not a run"),
+    "no run to browse": (["levels", "nowhere"], "nowhere is not a run"),
+    "no preset": (["presets", "maze/magic"], "Unknown method 'magic'"),
+    "no config": (["train", "--config", "nowhere.json"], "nowhere.json cannot be read"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_one_sentence_and_exit_code_2(capsys, tmp_path, case):
+    args, says = BAD[case]
+    code, out, err = call(capsys, *args)
+    assert code == 2
+    assert says in err
+    assert "Traceback" not in out + err
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '"config"', '{"format": 1}', "\x00\x01"])
+def test_a_file_that_is_no_config_is_refused(capsys, tmp_path, text):
+    (tmp_path / "c.json").write_text(text)
+    code, _, err = call(capsys, "train", "--config", "c.json")
+    assert code == 2
+    assert "c.json" in err
+
+
+def test_a_used_directory_is_refused_and_left_alone(capsys, run):
+    before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
+    code, _, err = call(capsys, "train", "maze", "accel", *TINY, "--out", run)
+    assert code == 2
+    assert f"{run} is already in use: go on with `tutelage resume {run}`" in err
+    assert {p: p.read_bytes() for p in run.rglob("*") if p.is_file()} == before
+
+
+def test_a_broken_config_of_a_run_is_said(capsys, tmp_path, run):
+    (tmp_path / "config.json").write_text((run / "config.json").read_text()[:50])
+    code, _, err = call(capsys, "eval", tmp_path)
+    assert code == 2
+    assert "cannot be read as a run configuration" in err
+
+
+def test_evaluation_writes_a_row_for_each_level_and_seed(capsys, run):
+    code, out, _ = call(capsys, "eval", run, "--suite", "small", "--episodes", 3)
+    assert code == 0
+    assert "±" in out
+    results = evaluate.read_csv(run / "evals" / "small-00000004.csv")
+    levels = [level.name for level in tiny_maze().env.suites()["small"]]
+    assert [(r.level, r.seed) for r in results] == [(name, seed) for name in levels for seed in (0, 1)]
+    assert all(r.episodes == 3 for r in results)
+    assert all(name in out for name in levels)
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--suite", "moon"], "Unknown suite 'moon'; maze has maze, maze-12, validation, small"),
+        (["--checkpoint", 3], "no checkpoint 3; there are"),
+        (["--episodes", 0], "--episodes must be at least 1"),
+    ],
+)
+def test_an_evaluation_that_cannot_be_is_refused(capsys, run, args, says):
+    code, _, err = call(capsys, "eval", run, *args)
+    assert code == 2
+    assert says in err
+
+
+def test_levels_are_listed_drawn_and_written(capsys, run, tmp_path):
+    code, out, _ = call(capsys, "levels", run, "--top", 3, "--png", tmp_path / "png", "--json", tmp_path / "l.json")
+    assert code == 0
+    assert "generation" in out
+    assert "blocks" in out
+    assert len(list((tmp_path / "png").glob("*.png"))) == 3
+    levels = json.loads((tmp_path / "l.json").read_text())
+    design = tut.Run(run).config.env.design()
+    assert len(levels) == 3
+    for level in levels:
+        design.from_json(level["level"])
+    code, out, _ = call(capsys, "levels", run, "--lineage", levels[0]["id"], "--seed", levels[0]["seed"])
+    assert code == 0
+    code, _, err = call(capsys, "levels", run, "--lineage", 10**6)
+    assert code == 2
+    assert "has no level 1000000" in err
+
+
+def test_presets_are_listed_and_printed_as_configs(capsys, tmp_path):
+    _, out, _ = call(capsys, "presets")
+    for name in ("maze/dr", "maze/plr", "maze/robust-plr", "maze/accel", "maze/accel-dr", "maze/no-editor"):
+        assert name in out
+    _, out, _ = call(capsys, "presets", "maze/accel")
+    (tmp_path / "mine.json").write_text(out)
+    from tutelage.runs import presets
+
+    assert configs.load(tmp_path / "mine.json", presets.DOMAINS, presets.METHODS) == tut.preset("maze", "accel")
+
+
+def test_a_run_that_was_interrupted_is_resumed(capsys, run):
+    code, out, _ = call(capsys, "resume", run)
+    assert code == 0
+    assert "Done" in out
+
+
+def test_ctrl_c_says_how_to_go_on(capsys, monkeypatch):
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "train_run", interrupted)
+    code, _, err = call(capsys, "train", "maze", "accel", *TINY)
+    assert code == 130
+    assert "tutelage resume" in err
+
+
+def test_the_demo_ends_with_a_page(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(cli.presets, "preset", lambda env, method: tiny_maze(updates=4))
+    code, out, _ = call(capsys, "demo", "--out", tmp_path / "demo")
+    assert code == 0
+    page = (tmp_path / "demo" / "index.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "index.html" in out
+
+
+def test_the_default_directory_is_the_first_free_one(tmp_path):
+    assert str(cli._free_path("x")) == "runs/x"
+    (tmp_path / "runs" / "x").mkdir(parents=True)
+    (tmp_path / "runs" / "x-2").mkdir()
+    assert str(cli._free_path("x")) == "runs/x-3"
