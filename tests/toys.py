@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parents[1]
 def example(name: str):
     """A module of examples/."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -171,7 +171,7 @@ class App:
         students = run.students(updates)
         with self.console.status("") as status:
             results = evaluation.evaluate(
-                students, run.config.all_seeds, suite, c.episodes, greedy=c.greedy, on_level=lambda s: status.update(s)
+                students, run.config.all_seeds, suite, c.episodes, greedy=c.greedy, on_level=status.update
             )
         path = c.dir / "evals" / f"{name}-{updates:08d}{'-greedy' if c.greedy else ''}.csv"
         evaluation.write_csv(path, results)
@@ -185,12 +185,13 @@ class App:
 
         run = Run(c.dir)
         shown = best(run, c.top, c.seed, c.checkpoint) if c.lineage is None else ancestors(run, c.lineage, c.seed)
-        metrics = list(shown[0].metrics) if shown else []
-        table = plain_table(str(c.dir), "seed", "id", "parent", "generation", "born at", "score", *metrics)
+        metrics = [name.replace("_", " ") for name in shown[0].metrics] if shown else []
+        table = plain_table(str(c.dir), "seed", "id", "parent", "gen", "born", "score", *metrics)
         for level in shown:
             facts = [level.seed, level.id, "–" if level.parent < 0 else level.parent, level.generation, level.birth]
             table.add_row(*map(str, facts), f"{level.score:.4f}", *(f"{v:g}" for v in level.metrics.values()))
         self.console.print(table)
+        self._say("gen: edits since the first ancestor; born: student update of admission; score: estimate of regret")
         design = run.config.env.design()
         if c.png is not None:
             c.png.mkdir(parents=True, exist_ok=True)
@@ -209,7 +210,7 @@ class App:
             print(json.dumps(configs.to_json(config, presets.method_name(config.method)), indent=2))
             return
         table = plain_table("Presets", "name", "what it is", "updates")
-        table.columns[1].justify, table.columns[1].no_wrap = "left", False
+        table.columns[1].justify = "left"
         for name, (what, config) in presets.PRESETS.items():
             table.add_row(name, what, f"{config.updates:,}")
         self.console.print(table)
@@ -234,7 +235,9 @@ class App:
         config = replace(presets.preset("maze", "demo"), seed=c.seed)
         config = config if c.updates is None else replace(config, updates=c.updates)
         path, began = c.out or _free_path("demo"), time.monotonic()
-        self._say(f"ACCEL on {config.env.size}×{config.env.size} mazes, from empty rooms; {config.updates:,} student updates.")
+        self._say(
+            f"ACCEL on {config.env.size}×{config.env.size} mazes, from empty rooms; {config.updates:,} student updates."
+        )
         with self._progress(config) as line:
             run = train_run(config, path, on_progress=line)
         self._say(f"Trained in {clock(time.monotonic() - began)}. Now levels it has never seen:")

@@ -52,7 +52,9 @@ def describe(p: Progress, metrics: Sequence[str], width: int) -> Text:
         parts.append(f"filling the buffer {p.fill:.0%}")
     if not math.isnan(solved := p.row.get("replay/solved", p.row.get("explore/solved", math.nan))):
         parts.append(f"solved {solved:.0%}")
-    parts += [f"{name.replace('_', ' ')} {p.row[f'buffer/{name}']:.1f}" for name in metrics if f"buffer/{name}" in p.row]
+    parts += [
+        f"{name.replace('_', ' ')} {p.row[f'buffer/{name}']:.1f}" for name in metrics if f"buffer/{name}" in p.row
+    ]
     if p.seconds_left is not None:
         parts.append(f"{clock(p.seconds_left)} left")
     line = Text(" · ".join(parts))
@@ -103,7 +105,7 @@ def _cells(row: dict[str, Summary]) -> list[str]:
 
 def plain_table(title: str, *columns: str) -> Table:
     """First column to the left, numbers to the right."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE, title_style="bold")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE, title_style="bold", padding=(0, 1), pad_edge=False)
     for n, column in enumerate(columns):
-        table.add_column(column, justify="right" if n else "left", no_wrap=True)
+        table.add_column(column, justify="right" if n else "left", overflow="fold")
     return table

@@ -133,11 +133,11 @@ class Domain(Protocol):
     def design(self) -> DesignSpace: ...
 
     def encoder(self, key: Key[Array, ""]) -> Any:
-        """The first part of a student: a module from one observation to a feature vector, with its length as `.size`."""
+        """The first part of a student: a module from one observation to a feature vector of length `.size`."""
         ...
 
     def suites(self) -> Mapping[str, Suite]:
-        """Held-out levels by suite name. The first is the default; one called `validation` is played during training."""
+        """Held-out levels by suite name. The first is the default; `validation`, if there, is played in training."""
         ...
 
     def film(self, level: Level, states: State) -> list[np.ndarray]:

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toys import tiny_maze
 
 import tutelage as tut
+from toys import tiny_maze
 from tutelage.curricula.accel import lowest_slots
 from tutelage.curricula.classroom import shared_uniform, when
 from tutelage.runs.run import initial_state
@@ -71,7 +71,10 @@ def test_counters_tell_updates_cycles_and_rollouts_apart(seen, name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_phases_are_those_of_the_method(seen, name):
-    played = {phase: sum(total(s, f"{phase}/length") for s in seen(name).states[1:]) for phase in ("explore", "replay", "edit")}
+    played = {
+        phase: sum(total(s, f"{phase}/length") for s in seen(name).states[1:])
+        for phase in ("explore", "replay", "edit")
+    }
     assert played["explore"] > 0
     assert (played["replay"] > 0) == (name != "dr")
     assert (played["edit"] > 0) == name.startswith("accel")
@@ -84,7 +87,9 @@ def test_exploring_teaches_nothing(name):
     room = config.classroom()
     before = jax.tree.map(lambda x: x[0], initial_state(config))
     after = jax.jit(lambda s: method.explore(room, s))(before)
-    assert all(jnp.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (before.learner, after.learner)), strict=True))
+    assert all(
+        jnp.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (before.learner, after.learner)), strict=True)
+    )
     assert int(after.buffer.filled) > 0
 
 

@@ -4,15 +4,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toys import jumper
 
+from toys import jumper
 from tutelage.errors import UserError
 from tutelage.runs import checkpoint
 from tutelage.runs.storage import Damaged, read_arrays, write_arrays
 
 
 def state(seed=0):
-    return {"key": jax.random.key(seed), "weights": jnp.arange(6.0).reshape(2, 3) + seed, "flags": jnp.array([True, False])}
+    return {
+        "key": jax.random.key(seed),
+        "weights": jnp.arange(6.0).reshape(2, 3) + seed,
+        "flags": jnp.array([True, False]),
+    }
 
 
 @pytest.fixture
@@ -22,7 +26,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-TEMPLATE = jax.eval_shape(lambda: state())
+TEMPLATE = jax.eval_shape(state)
 
 
 def test_every_array_comes_back_as_it_was(folder):
@@ -70,7 +74,9 @@ def test_a_damaged_checkpoint_is_refused_and_the_one_before_is_used(folder, dama
 def test_a_foreign_checkpoint_is_refused(folder):
     other = {**state(), "weights": jnp.zeros((3, 3))}
     checkpoint.save(folder, 30, other, {})
-    with pytest.raises(Damaged, match=r"another configuration: \['weights'\] is float32\[3, 3\] instead of float32\[2, 3\]"):
+    with pytest.raises(
+        Damaged, match=r"another configuration: \['weights'\] is float32\[3, 3\] instead of float32\[2, 3\]"
+    ):
         checkpoint.load(folder, 30, TEMPLATE)
     checkpoint.save(folder, 30, {"something": jnp.zeros(2)}, {})
     with pytest.raises(Damaged, match="another configuration"):
@@ -107,7 +113,7 @@ def test_pruning_keeps_the_newest_and_the_archived(tmp_path):
 
 def test_a_half_written_file_is_never_seen(tmp_path, monkeypatch):
     write_arrays(tmp_path / "00000001.safetensors", {"x": np.zeros(2)}, {"updates": 1})
-    monkeypatch.setattr("os.replace", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr("pathlib.Path.replace", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         write_arrays(tmp_path / "00000002.safetensors", {"x": np.ones(2)}, {"updates": 2})
     assert checkpoint.available(tmp_path) == [1]

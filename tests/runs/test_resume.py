@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from toys import jumper
 
 import tutelage as tut
+from toys import jumper
 from tutelage.errors import UserError
 from tutelage.runs import checkpoint
 
@@ -47,7 +47,9 @@ else:
 
 def run_child(path: Path, delay: float) -> int:
     tests = str(Path(__file__).resolve().parents[1])
-    return subprocess.run([sys.executable, "-c", CHILD, tests, str(path), str(delay), str(UPDATES)], check=False).returncode
+    return subprocess.run(
+        [sys.executable, "-c", CHILD, tests, str(path), str(delay), str(UPDATES)], check=False
+    ).returncode
 
 
 def contents(path: Path) -> dict[str, object]:

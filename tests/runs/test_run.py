@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from toys import jumper, tiny_maze
 
 import tutelage as tut
+from toys import jumper, tiny_maze
 from tutelage.errors import UserError
 from tutelage.runs.browse import ancestors, best
 from tutelage.runs.evaluate import Result, Summary, by_level, evaluate, overall, read_csv, record, write_csv
@@ -24,7 +24,14 @@ def test_metrics_have_a_row_for_each_seed_and_log_point(run):
     assert [(r["updates"], r["seed"]) for r in rows] == [(u, s) for u in (2, 4, 6, 8) for s in (0, 1)]
     last = rows[-1]
     assert last["env_steps"] > last["cycles"] * 8 * 24 - 1
-    for name in ("replay/solved", "edit/score", "ppo/entropy", "buffer/blocks", "buffer/path_length", "buffer/solvable"):
+    for name in (
+        "replay/solved",
+        "edit/score",
+        "ppo/entropy",
+        "buffer/blocks",
+        "buffer/path_length",
+        "buffer/solvable",
+    ):
         assert np.isfinite(last[name]), name
     assert 0 <= last["buffer/fill"] <= 1
 
@@ -101,7 +108,11 @@ def test_a_recorded_episode_ends_where_it_ended(run):
 
 
 def test_results_survive_their_file(tmp_path):
-    results = [Result("a", 0, 10, 0.5, 0.25, 12.0), Result("b", 0, 10, 1.0, 0.5, 3.0), Result("a", 1, 10, 0.7, 0.1, 9.0)]
+    results = [
+        Result("a", 0, 10, 0.5, 0.25, 12.0),
+        Result("b", 0, 10, 1.0, 0.5, 3.0),
+        Result("a", 1, 10, 0.7, 0.1, 9.0),
+    ]
     write_csv(tmp_path / "r.csv", results)
     assert read_csv(tmp_path / "r.csv") == results
     assert (tmp_path / "r.csv").read_text().splitlines()[0] == "level,seed,episodes,solved_rate,mean_return,mean_length"
@@ -110,7 +121,10 @@ def test_results_survive_their_file(tmp_path):
 def test_standard_errors_are_those_of_n_minus_one():
     assert Summary.of([0.2, 0.4, 0.9]) == pytest.approx((0.5, np.std([0.2, 0.4, 0.9], ddof=1) / np.sqrt(3)))
     assert np.isnan(Summary.of([0.2]).error)
-    results = [Result(level, seed, 1, v, 0, 0) for (level, seed), v in {("a", 0): 0, ("a", 1): 1, ("b", 0): 1, ("b", 1): 1}.items()]
+    results = [
+        Result(level, seed, 1, v, 0, 0)
+        for (level, seed), v in {("a", 0): 0, ("a", 1): 1, ("b", 0): 1, ("b", 1): 1}.items()
+    ]
     assert by_level(results)["a"]["solved_rate"].mean == 0.5
     assert overall(results)["solved_rate"] == pytest.approx((0.75, 0.25))
 

@@ -1,8 +1,8 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from toys import tiny_maze
 
+from toys import tiny_maze
 from tutelage.runs.run import initial_state
 from tutelage.runs.train import advance
 

@@ -32,7 +32,9 @@ def test_gaussian_density_and_entropy():
 
 def test_gaussian_samples_have_their_mean_and_spread():
     noise = distributions.noise(jax.random.key(0), Box(2), (20_000,))
-    d = distributions.distribution(Box(2), jnp.broadcast_to(jnp.array([0.5, -1.0]), (20_000, 2)), jnp.log(jnp.array([2.0, 0.5])))
+    d = distributions.distribution(
+        Box(2), jnp.broadcast_to(jnp.array([0.5, -1.0]), (20_000, 2)), jnp.log(jnp.array([2.0, 0.5]))
+    )
     drawn = np.asarray(d.sample(noise))
     assert np.allclose(drawn.mean(0), [0.5, -1.0], atol=0.05)
     assert np.allclose(drawn.std(0), [2.0, 0.5], rtol=0.03)

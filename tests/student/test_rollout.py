@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toys import tiny_maze
 
+from toys import tiny_maze
 from tutelage.env import Discrete, Timestep
 from tutelage.student.nets import Flatten, StudentConfig
 from tutelage.student.rollout import Rollout, episodes, gae, rollout, running_sum
@@ -28,7 +28,9 @@ class Countdown:
         level, left, draw = state
         state = (level, left - 1, draw)
         done = left == 1
-        return state, Timestep(jnp.stack(state).astype(jnp.float32), level * 1.0 * done, done & (level < 5), done & (level >= 5))
+        return state, Timestep(
+            jnp.stack(state).astype(jnp.float32), level * 1.0 * done, done & (level < 5), done & (level >= 5)
+        )
 
     def solved(self, episode_return):
         return episode_return > 0
@@ -107,7 +109,9 @@ def gae_in_numpy(r: Rollout, discount: float, lam: float, bootstrap: bool):
 @pytest.mark.parametrize("bootstrap", [False, True])
 def test_gae_equals_a_plain_loop(student, bootstrap):
     r = play(student, [[0, 1, 2], [4, 6, 0], [7, 7, 7]], next_values=bootstrap)
-    assert r.truncated.any() and r.terminated.any() and not r.done[-1].all()
+    assert r.truncated.any()
+    assert r.terminated.any()
+    assert not r.done[-1].all()
     advantage, target = gae(r, discount=0.9, gae_lambda=0.8, bootstrap=bootstrap)
     expected = gae_in_numpy(r, 0.9, 0.8, bootstrap)
     assert np.allclose(advantage, expected, atol=1e-5)

@@ -88,8 +88,8 @@ class Log(eqx.Module):
     def note(self, **totals: tuple[Array, Array]) -> Log:
         """Adds (total, weight) pairs, named `phase__quantity`."""
         means = dict(self.means)
-        for name, (total, weight) in totals.items():
-            name = name.replace("__", "/")
+        for label, (total, weight) in totals.items():
+            name = label.replace("__", "/")
             old = means[name]
             means[name] = Mean(old.total + total, old.weight + weight)
         return replace(self, means=means)
@@ -202,7 +202,9 @@ class Curated:
         zero = jnp.zeros((), jnp.int32)
         return replace(s, learner=learner, updates=s.updates + 1, waits=zero, log=log)
 
-    def offer(self, s: State, levels: Level, trial: Trial, phase: str, parents: Int[Array, " P"] | None = None) -> State:
+    def offer(
+        self, s: State, levels: Level, trial: Trial, phase: str, parents: Int[Array, " P"] | None = None
+    ) -> State:
         """Offers freshly scored levels to the buffer; `parents` are the buffer slots they were edited from."""
         none = jnp.full(trial.marks.score.shape[0], -1, jnp.int32)
         parent = none if parents is None else s.buffer.id[parents]

@@ -61,21 +61,21 @@ class Admitted:
         return int(ids.max()) if len(ids) else -1
 
 
-def admitted_from(journal: Journal, rows: np.ndarray, seeds: list[int]) -> Admitted:
+def admitted_from(journal: Journal, rows: Any, seeds: list[int]) -> Admitted:
     """What a stretch of training admitted: the journal's arrays are `[S, R, P, …]`, `rows` `[S]` were written."""
     written = np.arange(journal.admitted.shape[1])[None, :, None] < np.asarray(rows)[:, None, None]
     chosen = np.asarray(journal.admitted) & written
     seed = np.broadcast_to(np.asarray(seeds)[:, None, None], chosen.shape)[chosen]
-    facts = [np.asarray(getattr(journal, name))[chosen] for name in FACTS[1:]]
+    facts = {name: np.asarray(getattr(journal, name))[chosen] for name in FACTS[1:]}
     levels = jax.tree.map(lambda x: np.asarray(x)[chosen], journal.levels)
-    return Admitted(seed.astype(np.int32), *facts, levels)
+    return Admitted(seed=seed.astype(np.int32), levels=levels, **facts)
 
 
 def concatenate(parts: list[Admitted]) -> Admitted:
     """Several stretches as one."""
-    facts = [np.concatenate([getattr(p, name) for p in parts]) for name in FACTS]
+    facts = {name: np.concatenate([getattr(p, name) for p in parts]) for name in FACTS}
     levels = jax.tree.map(lambda *x: np.concatenate(x), *[p.levels for p in parts])
-    return Admitted(*facts, levels)
+    return Admitted(levels=levels, **facts)
 
 
 def write(folder: Path, updates: int, levels: Admitted) -> None:
@@ -87,10 +87,8 @@ def write(folder: Path, updates: int, levels: Admitted) -> None:
 
 def read(folder: Path, example: Level, until: int | None = None) -> Admitted:
     """All levels of a run, or those admitted up to a checkpoint; `example` is a level of the same design space."""
-    parts = []
-    for path in segments(folder):
-        if until is None or int(path.stem) <= until:
-            parts.append(_read_segment(path, example))
+    chosen = [path for path in segments(folder) if until is None or int(path.stem) <= until]
+    parts = [_read_segment(path, example) for path in chosen]
     if not parts:
         raise UserError(f"{folder} holds no levels yet.")
     return concatenate(parts)
@@ -115,7 +113,7 @@ def _read_segment(path: Path, example: Level) -> Admitted:
         raise UserError(f"{path.parent}: {error}.") from error
     leaves, structure = jax.tree.flatten(example)
     unpacked = [_unpack(arrays[f"level/{i}"], leaf) for i, leaf in enumerate(leaves)]
-    return Admitted(*(arrays[name] for name in FACTS), jax.tree.unflatten(structure, unpacked))
+    return Admitted(levels=jax.tree.unflatten(structure, unpacked), **{name: arrays[name] for name in FACTS})
 
 
 def _pack(x: np.ndarray) -> np.ndarray:
@@ -128,5 +126,3 @@ def _unpack(x: np.ndarray, like: Any) -> np.ndarray:
         return x
     bits = np.unpackbits(x, axis=1, count=int(np.prod(like.shape)))
     return bits.astype(bool).reshape(len(x), *like.shape)
-
-

@@ -43,7 +43,7 @@ def best(run: Run, top: int, seed: int | None = None, updates: int | None = None
     places = [(float(buffer.score[s, k]), s, k) for s in chosen for k in range(int(buffer.filled[s]))]
     places = sorted(places, key=lambda p: (-p[0], p[1], p[2]))[:top]
     levels = [jax.tree.map(lambda x, s=s, k=k: x[s, k], buffer.levels) for _, s, k in places]
-    facts = [(seeds[s], *(int(getattr(buffer, n)[s, k]) for n in ("id", "parent", "generation", "birth")), v) for v, s, k in places]
+    facts = [{"seed": seeds[s], "score": score, **_history(buffer, (s, k))} for score, s, k in places]
     return _measured(run, facts, levels)
 
 
@@ -52,11 +52,12 @@ def ancestors(run: Run, level_id: int, seed: int | None = None) -> list[Found]:
     seed = run.config.seed if seed is None else _known(run, seed)
     admitted = run.levels()
     line = admitted.lineage(seed, level_id)
-    facts = [
-        (seed, *(int(getattr(admitted, n)[i]) for n in ("id", "parent", "generation", "birth")), float(admitted.score[i]))
-        for i in line
-    ]
+    facts = [{"seed": seed, "score": float(admitted.score[i]), **_history(admitted, i)} for i in line]
     return _measured(run, facts, [admitted.level(i) for i in line])
+
+
+def _history(levels: Any, where: Any) -> dict[str, int]:
+    return {name: int(getattr(levels, name)[where]) for name in ("id", "parent", "generation", "birth")}
 
 
 def _known(run: Run, seed: int) -> int:
@@ -65,10 +66,10 @@ def _known(run: Run, seed: int) -> int:
     return seed
 
 
-def _measured(run: Run, facts: list[tuple], levels: list[Level]) -> list[Found]:
+def _measured(run: Run, facts: list[dict[str, Any]], levels: list[Level]) -> list[Found]:
     if not levels:
         return []
     stacked = jax.tree.map(lambda *x: np.stack(x), *levels)
     described = jax.device_get(jax.jit(jax.vmap(run.config.env.design().describe))(stacked))
     metrics = [{k: float(v[n]) for k, v in described.items()} for n in range(len(levels))]
-    return [Found(*f, m, level) for f, m, level in zip(facts, metrics, levels, strict=True)]
+    return [Found(metrics=m, level=level, **f) for f, m, level in zip(facts, metrics, levels, strict=True)]

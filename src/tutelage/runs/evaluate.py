@@ -58,7 +58,9 @@ def _begin(env: Env, student: PyTree, key: Key[Array, ""], levels: Level) -> _Pl
     return _Playing(state, obs, student.memory(n), jnp.ones(n, bool), jnp.zeros(n), jnp.zeros(n, jnp.int32))
 
 
-def _step(env: Env, greedy: bool, student: PyTree, key: Key[Array, ""], p: _Playing, start: Bool[Array, ""]) -> _Playing:
+def _step(
+    env: Env, greedy: bool, student: PyTree, key: Key[Array, ""], p: _Playing, start: Bool[Array, ""]
+) -> _Playing:
     n = p.alive.shape[0]
     key_noise, key_env = jax.random.split(key)
     memory, policy, _ = student.act(p.memory, p.obs, jnp.broadcast_to(start, (n,)))
@@ -92,7 +94,13 @@ def _player(env: Env, greedy: bool) -> Callable[..., Outcome]:
 
 
 def play_level(
-    students: PyTree, seeds: Sequence[int], level: TestLevel, episodes: int, *, key: Key[Array, ""], greedy: bool = False
+    students: PyTree,
+    seeds: Sequence[int],
+    level: TestLevel,
+    episodes: int,
+    *,
+    key: Key[Array, ""],
+    greedy: bool = False,
 ) -> Outcome:
     """`[S, E]` episodes; student s draws its levels and actions from `key` and its seed alone."""
     keys = jnp.stack([jax.random.fold_in(key, seed) for seed in seeds])
@@ -178,10 +186,14 @@ def by_level(results: Sequence[Result]) -> dict[str, dict[str, Summary]]:
 def overall(results: Sequence[Result]) -> dict[str, Summary]:
     """The mean over levels, summarised over seeds."""
     seeds = sorted({r.seed for r in results})
-    return {k: Summary.of([float(np.mean([getattr(r, k) for r in results if r.seed == s])) for s in seeds]) for k in _MEANS}
+    return {
+        k: Summary.of([float(np.mean([getattr(r, k) for r in results if r.seed == s])) for s in seeds]) for k in _MEANS
+    }
 
 
-def record(student: PyTree, env: Env, level: Level, *, key: Key[Array, ""], greedy: bool = False) -> tuple[State, Outcome]:
+def record(
+    student: PyTree, env: Env, level: Level, *, key: Key[Array, ""], greedy: bool = False
+) -> tuple[State, Outcome]:
     """One episode with the env's state at every step, cut at its end: `[T + 1, …]`."""
     states, outcome = _recorder(env, greedy)(student, key, level)
     length = int(outcome.length)

@@ -66,7 +66,7 @@ class WeightsAndBiases:
 
     def __init__(self, folder: Path, config: Mapping[str, Any]):
         try:
-            import wandb
+            import wandb  # pyright: ignore[reportMissingImports]
         except ImportError as error:
             raise UserError("--track wandb needs the extra: pip install 'tutelage[track]'.") from error
         self._run = wandb.init(project="tutelage", dir=str(folder), config=dict(config), resume="allow", id=folder.name)

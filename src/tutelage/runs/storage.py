@@ -1,4 +1,4 @@
-"""Arrays on disk: safetensors files with a checksum, written so that a kill at any moment leaves a whole file or none."""
+"""Arrays on disk: safetensors files with a checksum; a kill at any moment leaves a whole file or none."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write_atomically(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(temporary, path)
+    temporary.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -91,7 +91,9 @@ def fill(template: PyTree, arrays: Mapping[str, np.ndarray]) -> PyTree:
     if set(names) != set(arrays):
         odd = sorted(set(names) ^ set(arrays))[0]
         raise Damaged(f"it belongs to another configuration: {odd} is on one side only")
-    return jax.tree.unflatten(structure, [_restore(n, leaf, arrays[n]) for n, (_, leaf) in zip(names, paths, strict=True)])
+    return jax.tree.unflatten(
+        structure, [_restore(n, leaf, arrays[n]) for n, (_, leaf) in zip(names, paths, strict=True)]
+    )
 
 
 def _restore(name: str, like: Any, array: np.ndarray) -> Any:
@@ -101,4 +103,4 @@ def _restore(name: str, like: Any, array: np.ndarray) -> Any:
             f"it belongs to another configuration: {name} is {array.dtype}{list(array.shape)} "
             f"instead of {expected.dtype}{list(expected.shape)}"
         )
-    return jax.random.wrap_key_data(array) if _is_key(like) else jax.numpy.asarray(array)
+    return jax.random.wrap_key_data(jax.numpy.asarray(array)) if _is_key(like) else jax.numpy.asarray(array)

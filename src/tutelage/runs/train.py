@@ -18,7 +18,7 @@ from jaxtyping import Array, Int
 
 from tutelage.curricula.classroom import Classroom, Curriculum, Log, State, survey, when
 from tutelage.errors import UserError
-from tutelage.runs import archive, checkpoint, metrics, presets
+from tutelage.runs import archive, checkpoint, history, metrics, presets
 from tutelage.runs import config as configs
 from tutelage.runs.config import Config
 from tutelage.runs.evaluate import evaluate
@@ -231,9 +231,12 @@ def _newest(run: Run, warn: Callable[[str], None]) -> tuple[int, State]:
 
 def _run(config: Config, path: Path, state: State, on_progress: Callable[[Progress], None]) -> None:
     trainer = Trainer(config, path, on_progress)
+    began = time.monotonic()
+    history.write(path, "begin", updates=int(state.updates.min()), **history.circumstances())
     sinks = metrics.open_sinks(path, config.track, configs.to_json(config, presets.method_name(config.method)))
     try:
         trainer.train(state, sinks)
+        history.write(path, "end", updates=config.updates, seconds=round(time.monotonic() - began, 1))
     finally:
         for sink in sinks:
             sink.close()

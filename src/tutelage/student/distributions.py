@@ -84,5 +84,3 @@ def noise(key: Key[Array, ""], actions: Discrete | Box, shape: tuple[int, ...]) 
 def width(actions: Discrete | Box) -> int:
     """How many numbers parametrise a distribution over `actions`."""
     return actions.n if isinstance(actions, Discrete) else actions.size
-
-

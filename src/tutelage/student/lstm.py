@@ -51,7 +51,9 @@ class LSTM(eqx.Module):
         """The state at the start of an episode."""
         return Carry(jnp.zeros((slots, self.size)), jnp.zeros((slots, self.size)))
 
-    def step(self, carry: Carry, x: Float[Array, "P in"], start: Bool[Array, " P"]) -> tuple[Carry, Float[Array, "P H"]]:
+    def step(
+        self, carry: Carry, x: Float[Array, "P in"], start: Bool[Array, " P"]
+    ) -> tuple[Carry, Float[Array, "P H"]]:
         """One step of every slot; the state is zeroed where an episode starts."""
         carry = _forget(carry, start)
         z = x @ self.weight_x + carry.h @ self.weight_h + (self.bias_x + self.bias_h)

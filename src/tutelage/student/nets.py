@@ -27,7 +27,9 @@ class Student(Protocol):
         """The memory of `slots` students that have seen nothing yet."""
         ...
 
-    def act(self, memory: PyTree, obs: Obs, start: Bool[Array, " P"]) -> tuple[PyTree, Distribution, Float[Array, " P"]]:
+    def act(
+        self, memory: PyTree, obs: Obs, start: Bool[Array, " P"]
+    ) -> tuple[PyTree, Distribution, Float[Array, " P"]]:
         """One step: the memory after it, the distribution over actions, the value. `start` marks new episodes."""
         ...
 
@@ -105,7 +107,9 @@ class ActorCritic(eqx.Module):
         """The memory of `slots` students that have seen nothing yet."""
         return self.core.zeros(slots)
 
-    def act(self, memory: PyTree, obs: Obs, start: Bool[Array, " P"]) -> tuple[PyTree, Distribution, Float[Array, " P"]]:
+    def act(
+        self, memory: PyTree, obs: Obs, start: Bool[Array, " P"]
+    ) -> tuple[PyTree, Distribution, Float[Array, " P"]]:
         """One step of every slot."""
         memory, x = self.core.step(memory, jax.vmap(self.encoder)(obs), start)
         return memory, *self._heads(x)

@@ -84,7 +84,8 @@ def rollout(
         return _Slots(env_state, obs, memory, after.done, entry), record
 
     first = jnp.zeros(slots, jnp.int32)
-    begin = _Slots(*opening(first), student.memory(slots), jnp.ones(slots, bool), first)
+    env_state, obs = opening(first)
+    begin = _Slots(env_state, obs, student.memory(slots), jnp.ones(slots, bool), first)
     _, (obs, action, policy, *scalars) = lax.scan(step, begin, (noise, step_keys), unroll=_loop_unroll())
     return _assemble(obs, action, policy.log_prob(action), *scalars, queue_length=length)
 

@@ -1,0 +1,42 @@
+"""`history.jsonl`: when, on what and with which versions a run was worked on; a line when training begins and ends."""
+
+from __future__ import annotations
+
+import json
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+import jaxlib
+
+from tutelage.runs.metrics import read_jsonl
+
+FILE = "history.jsonl"
+
+
+def circumstances() -> dict[str, str]:
+    """The versions and the device of this process."""
+    packages = {name: version(name) for name in ("equinox", "optax", "numpy")}
+    device = jax.devices()[0]
+    return {
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+        "jaxlib": jaxlib.__version__,
+        **packages,
+        "device": f"{jax.device_count()} × {device.device_kind}" if jax.device_count() > 1 else device.device_kind,
+    }
+
+
+def write(run: Path, event: str, **facts: Any) -> None:
+    """Appends a line."""
+    line = {"event": event, "time": datetime.now(UTC).isoformat(timespec="seconds"), **facts}
+    with (run / FILE).open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def read(run: Path) -> list[dict[str, Any]]:
+    """All lines."""
+    return read_jsonl(run / FILE)
