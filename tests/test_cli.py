@@ -134,6 +134,7 @@ def test_evaluation_writes_a_row_for_each_level_and_seed(capsys, run):
         (["--suite", "moon"], "Unknown suite 'moon'; maze has maze, maze-12, validation, small"),
         (["--checkpoint", 3], "no checkpoint 3; there are"),
         (["--episodes", 0], "--episodes must be at least 1"),
+        (["--levels", "l.json", "--suite", "small"], "--levels goes with neither"),
     ],
 )
 def test_an_evaluation_that_cannot_be_is_refused(capsys, run, args, says):
@@ -158,6 +159,32 @@ def test_levels_are_listed_drawn_and_written(capsys, run, tmp_path):
     code, _, err = call(capsys, "levels", run, "--lineage", 10**6)
     assert code == 2
     assert "has no level 1000000" in err
+
+
+def test_levels_of_ones_own_are_played(capsys, run, tmp_path):
+    rows = ["S....", ".....", "..#..", ".....", "....G"]
+    (tmp_path / "mine.json").write_text(json.dumps([{"rows": rows, "direction": 0}]))
+    code, out, _ = call(capsys, "eval", run, "--levels", tmp_path / "mine.json", "--episodes", 2)
+    assert code == 0
+    assert "mine.json[0]" in out
+    assert (run / "evals" / "mine-00000004.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "cannot be read as JSON"),
+        ("{}", "must hold a list of levels"),
+        ("[3]", "bad.json[0] does not fit"),
+        ('[{"rows": ["S.G"], "direction": 0}]', "has 5 rows of 5 tiles each"),
+        ('[{"level": {"rows": [".....", ".....", ".....", ".....", "....."], "direction": 0}}]', "exactly one start"),
+    ],
+)
+def test_a_level_that_does_not_fit_is_refused(capsys, run, tmp_path, text, says):
+    (tmp_path / "bad.json").write_text(text)
+    code, _, err = call(capsys, "eval", run, "--levels", tmp_path / "bad.json")
+    assert code == 2
+    assert says in err
 
 
 def test_presets_are_listed_and_printed_as_configs(capsys, tmp_path):

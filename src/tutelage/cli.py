@@ -36,6 +36,7 @@ OVERVIEW = """Unsupervised environment design in JAX: a teacher evolves levels a
   tutelage resume DIR              go on with a run that was stopped
   tutelage eval DIR                play held-out levels with what was trained
   tutelage levels DIR              the levels a run found, and where they came from
+  tutelage report DIR…             runs side by side: statistics, tables and figures on one page
   tutelage bench ENV               how fast it is on this machine
 
 Every command explains itself with --help."""
@@ -72,12 +73,16 @@ class Eval:
     """A run directory."""
     suite: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Which levels: a suite of the run's env; its first if not given."""
+    levels: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Play the levels of a JSON file instead, such as `tutelage levels --json FILE` writes or you wrote yourself."""
     episodes: int = 100
     """Episodes on each level, for each seed."""
     checkpoint: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """The student update whose checkpoint is played; the newest if not given."""
     greedy: bool = False
     """Take the most probable action instead of sampling."""
+    real: bool = False
+    """Play in the environment that the env was modelled on; needs the extra `real`."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,23 @@ class Levels:
     """Write a picture of each level shown into this folder."""
     json: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """Write the levels shown to this file, as JSON."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Compare runs on one page: held-out levels with honest statistics, learning curves, levels and their ancestry.
+
+    Runs of the same settings pool their seeds. What cannot be used is said, and the rest is reported.
+    """
+
+    dirs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="DIR [DIR ...]")]
+    """Run directories."""
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("report")
+    """The folder that gets index.html, figures/ and tables/."""
+    suite: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """The held-out levels to compare on; the suite that most runs were evaluated on if not given."""
+    film: Annotated[str | None, tyro.conf.arg(metavar="LEVEL")] = None
+    """The held-out level to film students on; the hardest that the best method solves if not given."""
 
 
 @dataclass(frozen=True)
@@ -166,14 +188,23 @@ class App:
         if c.episodes < 1:
             raise UserError(f"--episodes must be at least 1, not {c.episodes}.")
         run = Run(c.dir)
-        name, suite = run.suite(c.suite)
+        if c.levels is not None and (c.real or c.suite is not None):
+            raise UserError("--levels goes with neither --suite nor --real: its levels are played in the env itself.")
+        chosen = run.suite(c.suite, real=c.real) if c.levels is None else (c.levels.stem, run.suite_from(c.levels))
+        name, suite = chosen
         updates = run.checkpoints[-1] if c.checkpoint is None and run.checkpoints else c.checkpoint
         students = run.students(updates)
         with self.console.status("") as status:
             results = evaluation.evaluate(
-                students, run.config.all_seeds, suite, c.episodes, greedy=c.greedy, on_level=status.update
+                students,
+                run.config.all_seeds,
+                suite,
+                c.episodes,
+                greedy=c.greedy,
+                together=not c.real,  # the original plays on the host, where episodes take room
+                on_level=status.update,
             )
-        path = c.dir / "evals" / f"{name}-{updates:08d}{'-greedy' if c.greedy else ''}.csv"
+        path = c.dir / "evals" / f"{name}-{updates:08d}{'-greedy' * c.greedy}{'-real' * c.real}.csv"
         evaluation.write_csv(path, results)
         seeds = f"{run.config.seeds} seed{'s' * (run.config.seeds > 1)}"
         self.console.print(results_table(results, f"{name}: {seeds}, {c.episodes} episodes each, update {updates:,}"))
@@ -202,6 +233,16 @@ class App:
             data = [{**level.facts(), "level": design.to_json(level.level)} for level in shown]
             c.json.write_text(json.dumps(data, indent=1) + "\n")
             self._say(f"{len(shown)} levels in {c.json}")
+
+    def report(self, c: Report) -> None:
+        """`tutelage report`."""
+        from tutelage.report.report import report
+
+        with self.console.status("") as status:
+            gathered = report(c.dirs, c.out, suite=c.suite, film=c.film, on_chapter=status.update)
+        for note in gathered.notes:
+            self.console.print(note, style="yellow", soft_wrap=True)
+        self._say(f"Open {c.out / 'index.html'} in a browser; figures, tables and their data lie beside it.")
 
     def presets(self, c: Presets) -> None:
         """`tutelage presets`."""
@@ -306,6 +347,7 @@ COMMANDS: dict[str, tuple[Any, Callable[[App, Any], None]]] = {
     "resume": (Resume, App.resume),
     "eval": (Eval, App.eval),
     "levels": (Levels, App.levels),
+    "report": (Report, App.report),
     "presets": (Presets, App.presets),
     "bench": (Bench, App.bench),
     "demo": (Demo, App.demo),

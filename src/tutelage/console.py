@@ -47,7 +47,9 @@ class ProgressLine(AbstractContextManager["ProgressLine"]):
 
 def describe(p: Progress, metrics: Sequence[str], width: int) -> Text:
     """The progress line; with a bar where there is room for one."""
-    parts = [f"{p.updates:,}/{p.total:,} updates", f"{count(p.env_steps)} steps", f"{count(p.steps_per_second)}/s"]
+    parts = [f"{p.updates:,}/{p.total:,} updates", f"{count(p.env_steps)} steps"]
+    if p.steps_per_second:
+        parts.append(f"{count(p.steps_per_second)}/s")
     if p.updates == 0:
         parts.append(f"filling the buffer {p.fill:.0%}")
     if not math.isnan(solved := p.row.get("replay/solved", p.row.get("explore/solved", math.nan))):

@@ -145,6 +145,15 @@ class Domain(Protocol):
         ...
 
 
+@runtime_checkable
+class HasOriginal(Domain, Protocol):
+    """A domain that can also play its suites in the environment it was modelled on."""
+
+    def real_suites(self) -> Mapping[str, Suite]:
+        """`suites`, in the original; a `UserError` that says what to install if that is missing."""
+        ...
+
+
 def same_level(a: Level, b: Level) -> Bool[Array, ""]:
     """Exact equality, leaf by leaf."""
     equal = [jnp.all(x == y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)]

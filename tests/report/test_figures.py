@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from tutelage.report.curves import MAX_POINTS, curve, updates_per_point
-from tutelage.report.figures import apart, complexity_curves, learning_curves
+from tutelage.report.figures import complexity_curves, learning_curves
+from tutelage.report.lines import apart
 
 
 def rows(seeds: int = 2, points: int = 5, **more) -> list[dict]:

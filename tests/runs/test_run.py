@@ -10,6 +10,7 @@ from toys import jumper, tiny_maze
 from tutelage.errors import UserError
 from tutelage.runs.browse import ancestors, best
 from tutelage.runs.evaluate import Result, Summary, by_level, evaluate, overall, read_csv, record, write_csv
+from tutelage.runs.run import initial_state
 
 
 @pytest.fixture(scope="module")
@@ -142,3 +143,16 @@ def test_a_run_without_levels_or_checkpoints_says_so(tmp_path):
 def test_a_rollout_too_short_to_score_a_level_is_refused():
     with pytest.raises(UserError, match="shorter than an episode may last"):
         jumper(steps=10).classroom()
+
+
+def test_training_compiles_its_program_once(tmp_path):
+    from tutelage.runs.train import Trainer
+
+    config = jumper(updates=12)
+    for folder in ("checkpoints", "levels"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "config.json").write_text("{}")
+    trainer = Trainer(config, tmp_path, lambda p: None)
+    trainer.train(initial_state(config), [])
+    assert trainer._advance._cache_size() == 1
+    assert trainer._survey._cache_size() == 1

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from importlib import resources
 from pathlib import Path
 
 from tutelage.report import text
+from tutelage.report.document import document
+from tutelage.report.layout import Gap, facts
 from tutelage.report.markup import Markup, element
-from tutelage.report.sections import SECTIONS, Gap, Story
+from tutelage.report.sections import SECTIONS, Story
 from tutelage.runs.evaluate import Result, overall
 from tutelage.runs.run import Run
 from tutelage.runs.storage import write_atomically
-
-# What the page may load: its own pictures and style, nothing else.
-POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def write_page(
@@ -31,17 +29,7 @@ def write_page(
 
 def page(story: Story) -> str:
     """The whole document."""
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        element("title", story.title),
-        element("style", Markup(resources.files("tutelage.report").joinpath("page.css").read_text("utf-8"))),
-    )
-    body = element("body", _header(story), element("main", *(_section(story, *s) for s in SECTIONS)))
-    return "<!doctype html>\n" + element("html", head, body, lang="en") + "\n"
+    return document(story.title, _header(story), element("main", *(_section(story, *s) for s in SECTIONS)))
 
 
 def _section(story: Story, title: str, content: Callable[[Story], Markup]) -> Markup:
@@ -54,13 +42,13 @@ def _section(story: Story, title: str, content: Callable[[Story], Markup]) -> Ma
 
 def _header(story: Story) -> Markup:
     seeds = story.run.config.seeds
-    facts = {"seeds": f"{seeds}", "student updates": _progress(story)}
+    known = {"seeds": f"{seeds}", "student updates": _progress(story)}
     if story.rows:
-        facts["env steps, all seeds" if seeds > 1 else "env steps"] = text.count(story.env_steps)
+        known["env steps, all seeds" if seeds > 1 else "env steps"] = text.count(story.env_steps)
     if story.seconds is not None:
-        facts["time"] = text.duration(story.seconds)
+        known["time"] = text.duration(story.seconds)
     run_name = element("p", "Tutelage run ", element("b", story.run.path.resolve().name), class_="eyebrow")
-    return element("header", run_name, element("h1", story.title), _headline(story), _facts(facts))
+    return element("header", run_name, element("h1", story.title), _headline(story), facts(known))
 
 
 def _progress(story: Story) -> str:
@@ -83,8 +71,3 @@ def _headline(story: Story) -> Markup:
         element("p", f"Suite {story.suite_name}: {how}{error}.", class_="note"),
         class_="headline",
     )
-
-
-def _facts(facts: dict[str, str]) -> Markup:
-    pairs = [element("div", element("dt", name), element("dd", value)) for name, value in facts.items()]
-    return element("dl", *pairs, class_="facts")

@@ -15,17 +15,32 @@ from tutelage.runs import config as configs
 from tutelage.runs import presets
 from tutelage.runs.config import Config
 
+INCIDENTAL = frozenset(
+    {"seed", "seeds", "log_every", "eval_every", "eval_episodes", "checkpoint_every", "archive_every", "track"}
+)
 
-def command(config: Config[Any, Any]) -> str | None:
-    """The shortest `tutelage train` that gives this config; None if no preset has its env and method."""
+
+def closest_preset(config: Config[Any, Any]) -> tuple[str, dict[str, Any]] | None:
+    """The preset of the same env and method that differs in the fewest settings, with those settings; None if none."""
     settings = _settings(config)
     changes = {name: _changes(_settings(c), settings) for name, (_, c) in presets.PRESETS.items()}
     fitting = [name for name, change in changes.items() if not {"env.name", "method.name"} & change.keys()]
-    if not fitting:
+    closest = min(fitting, key=lambda name: len(changes[name]), default=None)
+    return None if closest is None else (closest, changes[closest])
+
+
+def command(config: Config[Any, Any]) -> str | None:
+    """The shortest `tutelage train` that gives this config; None if no preset has its env and method."""
+    closest = closest_preset(config)
+    if closest is None:
         return None
-    closest = min(fitting, key=lambda name: len(changes[name]))
-    flags = [_flag(name, value) for name, value in changes[closest].items()]
-    return " ".join(["tutelage train", *closest.split("/"), *flags])
+    flags = [_flag(name, value) for name, value in closest[1].items()]
+    return " ".join(["tutelage train", *closest[0].split("/"), *flags])
+
+
+def decisive(config: Config[Any, Any]) -> dict[str, Any]:
+    """The settings that decide what is trained, under dotted names: not which seeds, nor what is logged and kept."""
+    return {name: value for name, value in _settings(config).items() if name not in INCIDENTAL}
 
 
 def versions() -> dict[str, str]:

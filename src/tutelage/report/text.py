@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 
 from tutelage.runs.evaluate import Summary
 
@@ -57,6 +59,21 @@ def duration(seconds: float) -> str:
 def words(name: str) -> str:
     """A metric's name in words: path_length is path length."""
     return name.replace("_", " ")
+
+
+def title(name: str) -> str:
+    """A class's name in words: RobustPLR is Robust PLR."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+
+
+def listed(parts: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
+def slug(name: str) -> str:
+    """Fit to be a part of a file's name: Robust PLR is robust-plr."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def sentence_case(text: str) -> str:

@@ -122,14 +122,23 @@ def evaluate(
     *,
     evaluation_seed: int = 0,
     greedy: bool = False,
+    together: bool = True,
     on_level: Callable[[str], None] = lambda name: None,
 ) -> list[Result]:
-    """Plays every level of a suite with every student (stacked `[S, …]`); one `Result` for each pair."""
+    """Plays every level of a suite with every student (stacked `[S, …]`); one `Result` for each pair.
+
+    Not `together`, the students play one after another: the same episodes, and fewer of them at a time.
+    """
     results = []
+    groups = [slice(None)] if together else [slice(s, s + 1) for s in range(len(seeds))]
     for n, level in enumerate(suite):
         on_level(level.name)
         key = jax.random.fold_in(jax.random.key(evaluation_seed), n)
-        outcome = jax.device_get(play_level(students, seeds, level, episodes, key=key, greedy=greedy))
+        parts = [
+            play_level(jax.tree.map(lambda x, g=g: x[g], students), seeds[g], level, episodes, key=key, greedy=greedy)
+            for g in groups
+        ]
+        outcome = jax.tree.map(lambda *x: np.concatenate(x), *jax.device_get(parts))
         for s, seed in enumerate(seeds):
             means = [float(np.mean(x[s])) for x in (outcome.solved, outcome.returns, outcome.length)]
             results.append(Result(level.name, seed, episodes, *means))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +13,7 @@ import jax
 from jaxtyping import PyTree
 
 from tutelage.curricula.classroom import State
-from tutelage.env import Domain, Suite
+from tutelage.env import Domain, HasOriginal, Suite, TestLevel
 from tutelage.errors import UserError
 from tutelage.runs import archive, checkpoint, metrics, presets
 from tutelage.runs import config as configs
@@ -67,19 +69,44 @@ class Run:
         example = jax.eval_shape(self.config.env.design().sample, jax.random.key(0))
         return archive.read(self.path / "levels", example, updates)
 
-    def suite(self, name: str | None = None) -> tuple[str, Suite]:
-        """A suite of held-out levels and its name; the domain's first if none is named."""
-        suites = self.config.env.suites()
+    def suite(self, name: str | None = None, *, real: bool = False) -> tuple[str, Suite]:
+        """A suite of held-out levels and its name; the domain's first if none is named. `real`: in the original env."""
+        env = self.config.env
+        suites = _real_suites(env) if real else env.suites()
         if not suites:
-            raise UserError(f"The env {self.config.env.name!r} has no suite of held-out levels.")
+            raise UserError(f"The env {env.name!r} has no suite of held-out levels.")
         name = next(iter(suites)) if name is None else name
         if name not in suites:
-            raise UserError(f"Unknown suite {name!r}; {self.config.env.name} has {_listed(suites)}.")
+            raise UserError(f"Unknown suite {name!r}; {env.name} has {_listed(suites)}.")
         return name, suites[name]
+
+    def suite_from(self, file: Path) -> Suite:
+        """The levels of a JSON file as a suite: a list of levels, or of what `tutelage levels --json` writes."""
+        try:
+            data = json.loads(file.read_text())
+        except (OSError, ValueError) as error:
+            raise UserError(f"{file} cannot be read as JSON ({error}).") from error
+        if not isinstance(data, list) or not data:
+            raise UserError(f"{file} must hold a list of levels.")
+        return tuple(self._test_level(item, f"{file.name}[{n}]") for n, item in enumerate(data))
+
+    def _test_level(self, item: Any, name: str) -> TestLevel:
+        data = item.get("level", item) if isinstance(item, dict) else item
+        try:
+            level = self.config.env.design().from_json(data)
+        except (ValueError, TypeError, KeyError) as error:
+            raise UserError(f"{name} does not fit: {error}") from error
+        return TestLevel(name, self.config.env.env(), lambda key: level)
 
     def evaluate(self, suite: str | None = None, *, episodes: int = 100, updates: int | None = None) -> list[Result]:
         """Plays a suite with the students of a checkpoint."""
         return evaluate(self.students(updates), self.config.all_seeds, self.suite(suite)[1], episodes)
+
+
+def _real_suites(env: Domain) -> Mapping[str, Suite]:
+    if not isinstance(env, HasOriginal):
+        raise UserError(f"The env {env.name!r} has no original to play in.")
+    return env.real_suites()
 
 
 def _listed(names: Any) -> str:

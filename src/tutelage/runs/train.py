@@ -94,11 +94,12 @@ class Trainer:
         self._survey = jax.jit(jax.vmap(lambda s: survey(self.room, config.method, s)))
         self._tally = _Tally()
         self._latest: dict[str, float] = {}
+        self._began: float | None = None  # when the first call came back: compiling must not count
+        self._before = (0, 0)  # student updates and env steps at that time
 
     def train(self, state: State, sinks: list[metrics.Sink]) -> None:
         """From `state` to the run's last student update."""
         done = int(state.updates.min())
-        self._began, self._before = time.monotonic(), (done, self._env_steps(state))
         if done == 0:
             self._checkpoint(state, 0)
         while done < self.config.updates:
@@ -116,6 +117,7 @@ class Trainer:
             assert state.log is not None
             self._tally.add(jax.device_get(state.log), self.seeds)
             state = state.with_log(None)
+            self._start_clock(state)
             self.on_progress(self._progress(state))
         return state
 
@@ -131,8 +133,15 @@ class Trainer:
         """Summed over seeds; counted on the host, where integers do not overflow."""
         return int(np.asarray(state.rollouts, np.int64).sum()) * self.config.slots * self.config.steps
 
+    def _start_clock(self, state: State) -> None:
+        if self._began is None:
+            self._began, self._before = time.monotonic(), (int(state.updates.min()), self._env_steps(state))
+
+    def _elapsed(self) -> float:
+        return 0.0 if self._began is None else time.monotonic() - self._began
+
     def _speed(self, state: State) -> float:
-        return (self._env_steps(state) - self._before[1]) / max(time.monotonic() - self._began, 1e-9)
+        return (self._env_steps(state) - self._before[1]) / max(self._elapsed(), 1e-9)
 
     def _log(self, state: State, updates: int, sinks: list[metrics.Sink]) -> None:
         buffer = jax.device_get(self._survey(state))
@@ -177,7 +186,7 @@ class Trainer:
     def _progress(self, state: State) -> Progress:
         updates = int(state.updates.min())
         progress = updates - self._before[0]
-        left = (time.monotonic() - self._began) / progress * (self.config.updates - updates) if progress else None
+        left = self._elapsed() / progress * (self.config.updates - updates) if progress else None
         fill = float(np.asarray(state.buffer.filled).mean()) / self.config.method.buffer.capacity
         return Progress(
             updates, self.config.updates, self._env_steps(state), self._speed(state), fill, self._latest, left

@@ -93,8 +93,8 @@ class ActorCritic(eqx.Module):
 
     encoder: Any
     core: LSTM | Dense
-    actor: Head
-    critic: Head
+    actor: Head | Linear
+    critic: Head | Linear
     log_std: Float[Array, " n"] | None
     actions: Discrete | Box = eqx.field(static=True)
 
@@ -146,11 +146,11 @@ class StudentConfig:
     hidden: int = 256
     """Units of the LSTM or of the dense layer."""
     head: int = 32
-    """Units of the hidden layer of the actor head and of the critic head."""
+    """Units of the hidden layer of the actor head and of the critic head; 0 for none."""
 
     def __post_init__(self):
-        if self.hidden < 1 or self.head < 1:
-            raise ValueError("student.hidden and student.head must be at least 1.")
+        if self.hidden < 1 or self.head < 0:
+            raise ValueError("student.hidden must be at least 1 and student.head not negative.")
 
     def build(self, encoder: Any, actions: Discrete | Box, *, key: Key[Array, ""]) -> ActorCritic:
         """A fresh student behind the given encoder."""
@@ -159,8 +159,13 @@ class StudentConfig:
         return ActorCritic(
             encoder=encoder,
             core=core(encoder.size, self.hidden, key=keys[0]),
-            actor=Head(self.hidden, self.head, width(actions), gain=0.01, key=keys[1]),
-            critic=Head(self.hidden, self.head, 1, gain=1.0, key=keys[2]),
+            actor=self._head(width(actions), gain=0.01, key=keys[1]),
+            critic=self._head(1, gain=1.0, key=keys[2]),
             log_std=jnp.zeros(actions.size) if isinstance(actions, Box) else None,
             actions=actions,
         )
+
+    def _head(self, outputs: int, *, gain: float, key: Key[Array, ""]) -> Head | Linear:
+        if self.head == 0:
+            return Linear(self.hidden, outputs, gain=gain, key=key)
+        return Head(self.hidden, self.head, outputs, gain=gain, key=key)

@@ -14,8 +14,11 @@ from tutelage.envs.maze.level import MazeLevel, random_direction
 
 LEFT, RIGHT, FORWARD = 0, 1, 2  # pick up, drop, toggle and done pass the time and change nothing
 
-# MiniGrid's tile codes: type, colour, state.
-UNSEEN_CODE, EMPTY_CODE, WALL_CODE, GOAL_CODE = np.array([[0, 0, 0], [1, 0, 0], [2, 5, 0], [8, 1, 0]], np.uint8)
+# MiniGrid's tile codes, type, colour and state, as the bytes of one number from the lowest.
+UNSEEN_CODE, EMPTY_CODE, WALL_CODE, GOAL_CODE = (
+    kind + (colour << 8) for kind, colour in ((0, 0), (1, 0), (2, 5), (8, 1))
+)
+BYTES = np.array([0, 8, 16], np.uint32)
 
 Reward = Literal["minigrid", "paper"]
 
@@ -107,12 +110,12 @@ class Maze:
     def observe(self, state: MazeState) -> MazeObs:
         """The student's view. Its own tile reads as empty, even on the goal."""
         tiles = self.look(state, *view_tiles(state.x, state.y, state.direction, self.view))
-        own = np.zeros((self.view, self.view, 1), bool)
+        own = np.zeros((self.view, self.view), bool)
         own[self.view // 2, self.view - 1] = True
-        image = jnp.where(tiles.goal[..., None] & ~own, GOAL_CODE, EMPTY_CODE)
-        image = jnp.where(tiles.wall[..., None], WALL_CODE, image)
+        code = jnp.where(tiles.wall, WALL_CODE, jnp.where(tiles.goal & ~own, GOAL_CODE, EMPTY_CODE))
         if not self.see_through:
-            image = jnp.where(visible(~tiles.wall)[..., None], image, UNSEEN_CODE)
+            code = jnp.where(visible(~tiles.wall), code, UNSEEN_CODE)
+        image = (code.astype(jnp.uint32)[..., None] >> BYTES).astype(jnp.uint8)
         return MazeObs(image, state.direction)
 
     def look(self, state: MazeState, x: Int[Array, "*n"], y: Int[Array, "*n"]) -> Tiles:

@@ -1,0 +1,135 @@
+"""Plots of lines with bands: each is named where it ends."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from tutelage.report.curves import Curve
+from tutelage.report.drawing import SMALL, STEPS, Canvas, Words, count_axis, name_axes, share_axis, write
+
+
+@dataclass(frozen=True)
+class Line:
+    """N points, the ends of a band around each, and the label at the last."""
+
+    label: str
+    colour: str
+    x: np.ndarray
+    y: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    @staticmethod
+    def of(label: str, colour: str, curve: Curve) -> Line:
+        """The band is one standard error to either side, or none where one seed tells no error."""
+        error = np.nan_to_num(curve.error)
+        return Line(label, colour, curve.updates, curve.mean, curve.mean - error, curve.mean + error)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How the axes run, and how a value is written at a line's end."""
+
+    show: Callable[[float], str]
+    share: bool = False  # y from 0 to 1
+    share_x: bool = False
+    ends: bool = True  # write the last value beside the label
+
+
+def line_figure(canvas: Canvas, text: Words, lines: Sequence[Line], scale: Scale) -> Figure:
+    """The lines, their bands, and their names to the right."""
+    axes = canvas.axes()
+    for line in lines:
+        axes.fill_between(line.x, line.low, line.high, color=line.colour, alpha=0.2, linewidth=0)
+        axes.plot(line.x, line.y, color=line.colour, linewidth=2, solid_joinstyle="round")
+    _scale(axes, lines, scale, canvas.room[0])
+    assert isinstance(axes.figure, Figure)
+    write(axes.figure, canvas, text)
+    name_axes(axes, text)
+    _label_ends(axes, canvas, end_labels(lines, scale), lines)
+    return axes.figure
+
+
+def end_labels(lines: Sequence[Line], scale: Scale) -> list[str]:
+    """What stands at the end of each line, in rows of at most some 16 characters."""
+    ends = scale.ends and scale.share
+    labels = [f"{line.label} {scale.show(float(line.y[-1]))}" if ends else line.label for line in lines]
+    return [textwrap.fill(label, 16) for label in labels]
+
+
+def label_margin(labels: Sequence[str]) -> int:
+    """The right margin that holds them."""
+    return 26 + round(6.9 * max(len(row) for label in labels for row in label.split("\n")))
+
+
+def told(text: Words, lines: Sequence[Line], scale: Scale) -> str:
+    """The figure in a sentence, for those who do not see it."""
+    courses = [f"{x.label} from {scale.show(float(x.y[0]))} to {scale.show(float(x.y[-1]))}" for x in lines]
+    return f"{text.title}, over {text.x}: {'; '.join(courses)}."
+
+
+def _scale(axes: Axes, lines: Sequence[Line], scale: Scale, room: int) -> None:
+    """Shares from 0 to 1, and what has no negative values from 0; as many ticks as `room` pixels hold."""
+    axes.set_xlim(0, max(line.x[-1] for line in lines))
+    if scale.share_x:
+        share_axis(axes.xaxis)
+    else:
+        count_axis(axes.xaxis, max(2, min(4, room // 70)))
+    if scale.share:
+        axes.set_ylim(-0.02, 1.02)
+        share_axis(axes.yaxis)
+        return
+    axes.yaxis.set_major_locator(MaxNLocator(4, steps=STEPS))
+    if min(line.y.min() for line in lines) >= 0:
+        axes.set_ylim(0, 1.08 * max(line.high.max() for line in lines) or 1)
+
+
+def _label_ends(axes: Axes, canvas: Canvas, labels: Sequence[str], lines: Sequence[Line]) -> None:
+    """Names each line where it ends, moved up or down where two would overlap."""
+    low, high = axes.get_ylim()
+    across, room = canvas.room
+    wanted = [room * (line.y[-1] - low) / (high - low) for line in lines]
+    far = max(line.x[-1] for line in lines)
+    gap = 15.0 * max(label.count("\n") + 1 for label in labels)
+    places = apart(wanted, gap=gap, top=room - (gap - 15) / 2)
+    for label, line, place in zip(labels, lines, places, strict=True):
+        end = (line.x[-1], line.y[-1])
+        axes.plot(*end, "o", color=line.colour, markersize=5, clip_on=False)
+        axes.annotate(
+            label,
+            end,
+            (1 + 18 / across, place / room),
+            textcoords="axes fraction",
+            va="center",
+            size=SMALL,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": line.colour,
+                "relpos": (0, 0.5),
+                "shrinkA": 2,
+                "shrinkB": 3,
+                "linestyle": "-" if line.x[-1] > 0.95 * far else ":",  # a long leader is not to be taken for data
+            },
+            annotation_clip=False,
+        )
+
+
+def apart(wanted: Sequence[float], *, gap: float, top: float) -> list[float]:
+    """Places near the wanted ones, in the same order, at least `gap` apart and at most `top`."""
+    order = np.argsort(wanted, kind="stable")
+    places = np.array(wanted, float)
+    for before, this in pairwise(order):
+        places[this] = max(places[this], places[before] + gap)
+    limit = top
+    for this in order[::-1]:
+        places[this] = min(places[this], limit)
+        limit = places[this] - gap
+    return places.tolist()

@@ -1,0 +1,93 @@
+"""Honest numbers from few seeds: scores of runs on tasks in one number, with stratified-bootstrap intervals.
+
+The definitions are those of Agarwal et al. (2021), "Deep Reinforcement Learning at the Edge of the Statistical
+Precipice". Scores are `[…, runs, tasks]`; a statistic reduces the last two axes, so it takes many resamples at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+Scores = Float[np.ndarray, "*resamples runs tasks"]
+Values = np.ndarray | np.floating
+Statistic = Callable[..., Values]
+
+RESAMPLES, CONFIDENCE = 2000, 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate and the ends of its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def mean(scores: Scores) -> Values:
+    """Over all runs and tasks."""
+    return scores.mean(axis=(-2, -1))
+
+
+def iqm(scores: Scores) -> Values:
+    """The interquartile mean: of all n run × task scores, ⌊n/4⌋ are cut off at either end."""
+    flat = np.sort(scores.reshape(*scores.shape[:-2], -1), axis=-1)
+    cut = flat.shape[-1] // 4
+    return flat[..., cut : flat.shape[-1] - cut].mean(axis=-1)
+
+
+def optimality_gap(scores: Scores, target: float = 1.0) -> Values:
+    """By how much scores miss the target on average; what exceeds it does not make up for the rest."""
+    return target - np.minimum(scores, target).mean(axis=(-2, -1))
+
+
+def probability_of_improvement(x: Scores, y: Float[np.ndarray, "*resamples others tasks"]) -> Values:
+    """P(X > Y) averaged over tasks, in the form of Mann and Whitney: over all pairs of runs, a tie counts one half."""
+    ours, theirs = x[..., :, None, :], y[..., None, :, :]
+    return ((ours > theirs) + 0.5 * (ours == theirs)).mean(axis=(-3, -2, -1))
+
+
+def performance_profile(scores: Scores, thresholds: Float[np.ndarray, " T"]) -> Float[np.ndarray, "*resamples T"]:
+    """The share of run × task scores above each threshold."""
+    return np.stack([(scores > threshold).mean(axis=(-2, -1)) for threshold in thresholds], axis=-1)
+
+
+def interval(statistic: Statistic, *scores: Scores, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
+    """A number with its 95 % interval; the same scores and seed give the same interval."""
+    low, high = bounds(statistic, *scores, resamples=resamples, seed=seed)
+    return Interval(float(statistic(*scores)), float(low), float(high))
+
+
+def bounds(
+    statistic: Statistic, *scores: Scores, resamples: int = RESAMPLES, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the percentile intervals of whatever `statistic` computes from one or more sets of scores."""
+    random = np.random.default_rng(seed)
+    values = statistic(*(resampled(random, x, resamples) for x in scores))
+    tail = 50 * (1 - CONFIDENCE)
+    low, high = np.percentile(values, (tail, 100 - tail), axis=0)
+    return np.asarray(low), np.asarray(high)
+
+
+def resampled(random: np.random.Generator, scores: Scores, n: int) -> Float[np.ndarray, "n runs tasks"]:
+    """Runs drawn anew with replacement, for each task by itself: the tasks are the strata."""
+    drawn = random.integers(0, scores.shape[0], (n, *scores.shape))
+    return np.take_along_axis(scores[None], drawn, axis=1)
+
+
+def cvar(scores: Float[np.ndarray, " levels"], share: float) -> float:
+    """Conditional value at risk: the mean over the worst `share` of the levels, at least one.
+
+    If the same episodes choose the worst levels and report on them, it is biased downwards: see `unbiased_cvar`.
+    """
+    return unbiased_cvar(scores, scores, share)
+
+
+def unbiased_cvar(selection: Float[np.ndarray, " levels"], report: Float[np.ndarray, " levels"], share: float) -> float:
+    """The worst levels by one batch of episodes, scored by another that had no part in choosing them."""
+    worst = np.argsort(selection, kind="stable")[: max(1, round(share * len(selection)))]
+    return float(report[worst].mean())

@@ -1,0 +1,217 @@
+"""The lava grid plays like the real MiniHack, step for step."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import random
+
+from tutelage import cli
+from tutelage.envs.lava import Lava, LavaDesign, LavaDomain, LavaLevel, real
+from tutelage.envs.lava.env import BLSTATS, full_map
+from tutelage.envs.lava.level import level_from_rows, level_to_rows
+from tutelage.errors import UserError
+from tutelage.runs import config as configs
+from tutelage.runs.evaluate import evaluate, play_level
+from tutelage.runs.presets import preset
+from tutelage.runs.run import Run
+from tutelage.student.nets import StudentConfig
+
+HIT_POINTS = 10
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs_minihack() -> None:
+    pytest.importorskip("nle")
+    real.minihack()
+
+
+class Trace(NamedTuple):
+    """Everything there is to see of a game, `[levels, time, …]`; `first` is what each game begins with."""
+
+    map: Any
+    crop: Any
+    blstats: Any
+    reward: Any
+    terminated: Any
+    truncated: Any
+    first_map: Any
+    first_blstats: Any
+
+
+def ours(env: Lava, levels: LavaLevel, actions: jax.Array) -> Trace:
+    """Plays the actions on each level, from the start again whenever an episode ends."""
+    key = random.key(0)
+
+    def play(level: LavaLevel, actions: jax.Array) -> Trace:
+        first, opening = env.reset(key, level)
+
+        def step(state, action):
+            state, seen = env.step(key, state, action)
+            state = jax.tree.map(lambda a, b: jnp.where(seen.done, a, b), first, state)
+            obs = seen.obs
+            rest = seen.reward, seen.terminated, seen.truncated, full_map(opening.glyphs), opening.blstats
+            return state, Trace(full_map(obs.glyphs), obs.crop, obs.blstats, *rest)
+
+        return jax.lax.scan(step, first, actions)[1]
+
+    return Trace(*map(np.asarray, jax.jit(jax.vmap(play))(levels, actions)))
+
+
+def minihacks(env: Lava, levels: LavaLevel, actions: jax.Array) -> Trace:
+    """The same in the real MiniHack."""
+    engine, traces = None, []
+    for *level, played in zip(*jax.tree.map(np.asarray, levels), np.asarray(actions), strict=True):
+        rows = tuple(level_to_rows(LavaLevel(*level)))
+        engine = engine or real.minihack()(rows, max_episode_steps=env.max_steps, penalty_mode=MODES[env.penalty])
+        engine.load(rows)
+        traces.append(_minihack(engine, played))
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *traces)
+
+
+MODES = {"frozen": "constant", "every-step": "always"}
+
+
+def _minihack(engine, actions: np.ndarray) -> Trace:
+    first, trace = engine.begin(), []
+    for action in actions.tolist():
+        seen = engine.act(action)
+        trace.append((*seen, first.glyphs, first.blstats))
+        if seen.over:
+            first = engine.begin()
+    return Trace(*(np.array(column) for column in zip(*trace, strict=True)))
+
+
+def random_levels(count: int, seed: int) -> LavaLevel:
+    """A third each of the three generators."""
+    designs = (LavaDesign("binomial"), LavaDesign("uniform"), LavaDesign("empty"))
+    keys = random.split(random.key(seed), (3, count // 3))
+    levels = [jax.vmap(design.sample)(k) for design, k in zip(designs, keys, strict=True)]
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *levels)
+
+
+@pytest.mark.parametrize(("env", "count"), [(Lava(), 210), (Lava(12, "every-step"), 30)], ids=["default", "other"])
+def test_plays_like_minihack(env: Lava, count: int) -> None:
+    """Whole map, crop, status line, reward and end of random games on random levels."""
+    levels = random_levels(count, seed=env.max_steps)
+    actions = random.randint(random.key(1), (count, 40), 0, 8)
+    found, expected = ours(env, levels, actions), minihacks(env, levels, actions)
+    burnt = expected.terminated & (expected.reward <= 0)
+    arrived = expected.terminated & (expected.reward > 0)
+    assert burnt.sum() > count
+    assert arrived.sum() > count // 6
+    assert (expected.truncated.sum() > 10) == (env.max_steps == 12)
+    dying = burnt[..., None] & (np.arange(27) == HIT_POINTS)
+    expected = expected._replace(blstats=np.where(dying, BLSTATS, expected.blstats))
+    for name in Trace._fields:
+        have, want = getattr(found, name), getattr(expected, name)
+        np.testing.assert_allclose(have, want, atol=1e-7 if name == "reward" else 0, err_msg=name)
+
+
+def test_the_time_limit_is_minihacks() -> None:
+    """A goal reached at the 100th step pays nothing any more; at the 99th it does."""
+    levels = jax.tree.map(lambda leaf: leaf[None], level_from_rows(["SG.....", *["......."] * 6]))
+    for bumps, reward in ((99, 0), (98, 1)):
+        actions = jnp.array([[0] * bumps + [1]])
+        found, expected = ours(Lava(), levels, actions), minihacks(Lava(), levels, actions)
+        assert expected.reward[0, -1] == reward
+        for name in Trace._fields:
+            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-7, err_msg=name)
+
+
+def test_every_tile_and_move_plays_like_minihack() -> None:
+    """All 8 moves from all 49 tiles: the game's time stands still exactly where the room ends."""
+    levels = [make_start(loc) for loc in range(49)]
+    levels = jax.tree.map(lambda *leaves: jnp.stack(leaves), *levels)
+    actions = jnp.tile(jnp.array([[0, 2, 1, 3, 4, 6, 5, 7]]), (49, 1))
+    found, expected = ours(Lava(2), levels, actions), minihacks(Lava(2), levels, actions)
+    for name in ("map", "crop", "reward", "terminated", "truncated"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-7, err_msg=name)
+    assert (expected.reward[:, ::2] < 0).sum() == 2 * 7 + 2 * 13
+
+
+def make_start(loc: int) -> LavaLevel:
+    """A level without lava that starts here."""
+    return LavaLevel(jnp.zeros((7, 7), bool), jnp.int32(loc), jnp.int32((loc + 24) % 49))
+
+
+def two_students(domain: LavaDomain) -> Any:
+    """Untrained ones, stacked, that prefer different directions."""
+    config = StudentConfig(memory=False, hidden=8, head=0)
+    student = config.build(domain.encoder(random.key(0)), domain.env().actions, key=random.key(1))
+    return jax.tree.map(lambda x: jnp.stack([30 * x, -30 * x]), student)
+
+
+def test_a_student_plays_the_same_episodes_in_both() -> None:
+    """Same draws, same actions: lengths, ends and returns agree to the last episode."""
+    domain = LavaDomain()
+    suites = domain.suites()["lava"], domain.real_suites()["lava"]
+    found, expected = (play_level(two_students(domain), (0, 1), s[1], 8, key=random.key(2)) for s in suites)
+    np.testing.assert_array_equal(found.length, expected.length)
+    np.testing.assert_array_equal(found.solved, expected.solved)
+    np.testing.assert_allclose(found.returns, expected.returns, atol=1e-6)
+
+
+def test_suites_are_played_in_the_original() -> None:
+    """All levels by name, with the same results, whether students play together or one after another."""
+    domain = LavaDomain(max_steps=40)
+    together, one_by_one = (
+        evaluate(two_students(domain), (0, 1), suites["lava"], 3, together=together)
+        for suites, together in ((domain.suites(), True), (domain.real_suites(), False))
+    )
+    assert [(r.level, r.seed) for r in together] == [(r.level, r.seed) for r in one_by_one]
+    assert [r.solved_rate for r in together] == [r.solved_rate for r in one_by_one]
+    assert [r.mean_length for r in together] == [r.mean_length for r in one_by_one]
+
+
+def test_a_game_that_is_not_at_hand_is_played_again() -> None:
+    """What an engine shows depends on level and actions alone, not on which engine is asked when."""
+    rows = tuple(level_to_rows(level_from_rows(["S......", *["......."] * 5, "......G"])))
+    engines = real.Engines(100, "frozen")
+    one_by_one = [engines.moment(rows, (5,) * n) for n in range(4)]
+    at_once = real.Engines(100, "frozen").moment(rows, (5,) * 3)
+    for have, want in zip(one_by_one[-1], at_once, strict=True):
+        np.testing.assert_array_equal(have, want)
+    assert engines.moment(rows, (5,) * 6).reward == 1
+    assert not any(engines.waiting.values())
+    assert len(engines.idle) == 1
+
+
+TINY = shlex.split(
+    "--student.hidden 8 --slots 4 --steps 20 --env.max-steps 20 --method.buffer.capacity 8 --ppo.epochs 1 --updates 2 "
+    "--eval-every 0"
+)
+
+
+def test_eval_real_on_the_command_line(tmp_path) -> None:
+    """It writes the same figures as without, beside them."""
+    run = tmp_path / "run"
+    assert cli.main(["train", "lava", "small", *TINY, "--out", str(run)]) == 0
+    for flag in ([], ["--real"]):
+        assert cli.main(["eval", str(run), "--suite", "lava", "--episodes", "2", *flag]) == 0
+    ours, original = (run / "evals" / f"lava-00000002{mark}.csv" for mark in ("", "-real"))
+    assert ours.read_text() == original.read_text()
+
+
+def test_an_env_without_an_original_says_so(tmp_path) -> None:
+    """Mazes have none to play in."""
+    data = configs.to_json(preset("maze", "accel"), "accel")
+    (tmp_path / "config.json").write_text(json.dumps(data))
+    with pytest.raises(UserError, match="The env 'maze' has no original to play in"):
+        Run(tmp_path).suite(real=True)
+
+
+def test_without_minihack_it_says_what_to_install(monkeypatch) -> None:
+    """One sentence with the command."""
+    monkeypatch.setitem(sys.modules, "minihack", None)
+    real.minihack.cache_clear()
+    with pytest.raises(UserError, match=r"pip install 'tutelage\[real\]'"):
+        LavaDomain().real_suites()
+    real.minihack.cache_clear()
