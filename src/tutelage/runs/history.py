@@ -19,9 +19,12 @@ FILE = "history.jsonl"
 
 def circumstances() -> dict[str, str]:
     """The versions and the device of this process."""
+    import tutelage  # here, since the package itself imports this module
+
     packages = {name: version(name) for name in ("equinox", "optax", "numpy")}
     device = jax.devices()[0]
     return {
+        "tutelage": tutelage.__version__,
         "python": platform.python_version(),
         "jax": jax.__version__,
         "jaxlib": jaxlib.__version__,

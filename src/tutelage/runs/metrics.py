@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from tutelage.errors import UserError
 from tutelage.runs.storage import write_atomically
 
@@ -19,6 +21,10 @@ class Sink(Protocol):
     """Takes rows as they come."""
 
     def write(self, rows: Sequence[Row]) -> None: ...
+
+    def show(self, updates: int, pictures: Mapping[str, np.ndarray]) -> None:
+        """Takes pictures by name, uint8 `[height, width, 3]`."""
+        ...
 
     def close(self) -> None: ...
 
@@ -33,6 +39,9 @@ class JsonLines:
         """Appends and flushes."""
         self._file.write("".join(json.dumps(_clean(row)) + "\n" for row in rows))
         self._file.flush()
+
+    def show(self, updates: int, pictures: Mapping[str, np.ndarray]) -> None:
+        """A file of numbers keeps no pictures."""
 
     def close(self) -> None:
         """Closes the file."""
@@ -56,6 +65,12 @@ class TensorBoard:
                 self._writer.add_scalar(f"{name}/seed{row['seed']}", value, row["updates"])
         self._writer.flush()
 
+    def show(self, updates: int, pictures: Mapping[str, np.ndarray]) -> None:
+        """As images."""
+        for name, picture in pictures.items():
+            self._writer.add_image(name, picture, updates, dataformats="HWC")
+        self._writer.flush()
+
     def close(self) -> None:
         """Closes the event file."""
         self._writer.close()
@@ -75,6 +90,12 @@ class WeightsAndBiases:
         """All rows of a log point at once."""
         numbers = {f"{name}/seed{row['seed']}": value for row in rows for name, value in _scalars(row)}
         self._run.log(numbers, step=int(rows[0]["updates"]))
+
+    def show(self, updates: int, pictures: Mapping[str, np.ndarray]) -> None:
+        """As images."""
+        import wandb  # pyright: ignore[reportMissingImports]
+
+        self._run.log({name: wandb.Image(picture) for name, picture in pictures.items()}, step=updates)
 
     def close(self) -> None:
         """Finishes the run."""

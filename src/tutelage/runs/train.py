@@ -27,6 +27,7 @@ from tutelage.runs.storage import write_atomically
 
 CYCLES_PER_CALL = 64
 KEPT_CHECKPOINTS = 2
+SHOWN_LEVELS = 8
 
 
 def advance(room: Classroom, method: Curriculum, states: State, target: Int[Array, ""]) -> State:
@@ -106,6 +107,8 @@ class Trainer:
             target = self._next_stop(done)
             state = self._reach(state, target)
             self._log(state, target, sinks)  # at every stop: what a row covers must not depend on a resume
+            if self.config.track != "none" and self._due(self.config.checkpoint_every, target):
+                self._show_levels(state, target, sinks)
             if self._due(self.config.checkpoint_every, target) or self._due(self.config.archive_every, target):
                 self._checkpoint(state, target)
             done = target
@@ -160,6 +163,18 @@ class Trainer:
         self._tally.totals.clear()
         self._latest |= {k: _seed_mean(rows, k) for k in rows[0]}
         self.on_progress(self._progress(state))
+
+    def _show_levels(self, state: State, updates: int, sinks: list[metrics.Sink]) -> None:
+        """Each seed's levels of highest score, side by side."""
+        buffer = jax.device_get(state.buffer)
+        pictures = {}
+        for i, seed in enumerate(self.seeds):
+            best = np.argsort(-buffer.score[i, : int(buffer.filled[i])])[:SHOWN_LEVELS]
+            drawn = [self.room.design.render(jax.tree.map(lambda x, i=i, k=k: x[i, k], buffer.levels)) for k in best]
+            if drawn:
+                pictures[f"levels/seed{seed}"] = np.concatenate(drawn, axis=1)
+        for sink in sinks:
+            sink.show(updates, pictures)
 
     def _validate(self, state: State, updates: int) -> dict[int, dict[str, float]]:
         """Solved rates on the validation levels, by seed."""

@@ -173,7 +173,7 @@ _engines = lru_cache(Engines)
 
 def des_file(rows: Rows) -> str:
     """The level in NetHack's language: a lit room in stone, all of it known from the start."""
-    from minihack import LevelGenerator
+    from minihack import LevelGenerator  # pyright: ignore[reportMissingImports]
 
     text = "\n".join(rows)
     where = {mark: divmod(text.replace("\n", "").index(mark), SIDE)[::-1] for mark in (START, GOAL)}
@@ -190,7 +190,7 @@ def minihack() -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # MiniHack imports what setuptools has deprecated
-            from minihack import MiniHackNavigation
+            from minihack import MiniHackNavigation  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise UserError(f"This needs MiniHack ({error}): pip install 'tutelage[real]'") from error
 
