@@ -70,10 +70,10 @@ class Log(eqx.Module):
     rows: Int[Array, ""]
 
     @staticmethod
-    def blank(level: Level, slots: int, rows: int) -> Log:
-        """Nothing happened yet."""
+    def blank(level: Level, slots: int, rows: int, more: tuple[str, ...] = ()) -> Log:
+        """Nothing happened yet. `more` names quantities that only this method notes."""
         names = [f"{phase}/{x}" for phase in PHASES for x in ("return", "solved", "length", "score", "admitted")]
-        names += [f"ppo/{x}" for x in LOSSES]
+        names += [f"ppo/{x}" for x in LOSSES] + [*more]
         journal = Journal(
             levels=jax.tree.map(lambda x: jnp.zeros((rows, slots, *jnp.shape(x)), jnp.asarray(x).dtype), level),
             id=jnp.zeros((rows, slots), jnp.int32),
@@ -111,6 +111,7 @@ class State(eqx.Module):
     rollouts: Int[Array, ""]  # of any kind; env steps = rollouts × slots × steps
     waits: Int[Array, ""]  # cycles since the last student update
     log: Log | None
+    own: PyTree = ()  # what this method keeps besides: other agents, a model of the tasks
 
     def with_log(self, log: Log | None) -> State:
         """The same state with another log, or none; of one seed or of many stacked."""
@@ -140,6 +141,11 @@ class Curriculum(Protocol):
     @property
     def buffer(self) -> BufferConfig: ...
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Names of the quantities that only this method notes in the log."""
+        ...
+
     def init(self, room: Classroom, key: Key[Array, ""]) -> State: ...
 
     def cycle(self, room: Classroom, s: State) -> State: ...
@@ -157,6 +163,11 @@ class Curated:
     """Score of a level that finished several episodes in one rollout: their mean, or the last one."""
     after_episode: Literal["redraw", "repeat"] = "redraw"
     """What a replay slot plays when an episode ends: 'redraw' a level from the buffer, or 'repeat' the same one."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """No quantities but those every method notes."""
+        return ()
 
     def init(self, room: Classroom, key: Key[Array, ""]) -> State:
         """A fresh student and an empty buffer."""
@@ -234,7 +245,11 @@ class Curated:
         r = rollout(key, room.env, student, pool, queue, room.steps, next_values=ppo.bootstrap)
         eps = episodes(r)
         solved = room.env.solved(eps.returns)
-        advantage, target = gae(r, discount=ppo.discount, gae_lambda=ppo.gae_lambda, bootstrap=ppo.bootstrap)
+        learner, reward = s.learner.scaled_rewards(r)
+        s = replace(s, learner=learner)
+        advantage, target = gae(
+            replace(r, reward=reward), discount=ppo.discount, gae_lambda=ppo.gae_lambda, bootstrap=ppo.bootstrap
+        )
         marks = mark(self.score, self.score_over, Evidence(r, eps, advantage, solved), best, queue.shape[1])
         trial = Trial(r, eps, solved, advantage, target, marks)
         log = s.log and s.log.note(**_episode_totals(phase, trial))

@@ -37,7 +37,8 @@ def advance(room: Classroom, method: Curriculum, states: State, target: Int[Arra
     returned state covers this call.
     """
     example = jax.eval_shape(room.design.sample, jax.random.key(0))
-    blank = Log.blank(jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), example), room.slots, CYCLES_PER_CALL)
+    level = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), example)
+    blank = Log.blank(level, room.slots, CYCLES_PER_CALL, method.notes)
     seeds = states.updates.shape[0]
     states = states.with_log(jax.tree.map(lambda x: jnp.broadcast_to(x, (seeds, *x.shape)), blank))
 

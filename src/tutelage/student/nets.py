@@ -123,6 +123,56 @@ class ActorCritic(eqx.Module):
         return distribution(self.actions, self.actor(x), self.log_std), self.critic(x)[..., 0]
 
 
+class Tower(eqx.Module):
+    """Two hidden tanh layers and a linear one."""
+
+    layers: tuple[Linear, Linear, Linear]
+
+    def __init__(self, inputs: int, hidden: int, outputs: int, *, gain: float, key: Key[Array, ""]):
+        keys = jax.random.split(key, 3)
+        self.layers = (
+            Linear(inputs, hidden, gain=2**0.5, key=keys[0]),
+            Linear(hidden, hidden, gain=2**0.5, key=keys[1]),
+            Linear(hidden, outputs, gain=gain, key=keys[2]),
+        )
+
+    def __call__(self, x: Float[Array, "*batch in"]) -> Float[Array, "*batch out"]:
+        first, second, last = self.layers
+        return last(jnp.tanh(second(jnp.tanh(first(x)))))
+
+
+class TwoTowers(eqx.Module):
+    """An actor and a critic that share nothing, without memory: the usual student of continuous control."""
+
+    encoder: Any
+    actor: Tower
+    critic: Tower
+    log_std: Float[Array, " n"] | None
+    actions: Discrete | Box = eqx.field(static=True)
+
+    @property
+    def recurrent(self) -> bool:
+        """An action depends on the present observation alone."""
+        return False
+
+    def memory(self, slots: int) -> tuple[()]:
+        """No memory."""
+        return ()
+
+    def act(
+        self, memory: tuple[()], obs: Obs, start: Bool[Array, " P"]
+    ) -> tuple[tuple[()], Distribution, Float[Array, " P"]]:
+        """One step of every slot."""
+        return memory, *self._towers(jax.vmap(self.encoder)(obs))
+
+    def evaluate(self, obs: Obs, start: Bool[Array, "T P"]) -> tuple[Distribution, Float[Array, "T P"]]:
+        """All steps at once."""
+        return self._towers(jax.vmap(jax.vmap(self.encoder))(obs))
+
+    def _towers(self, x: Float[Array, "*batch in"]) -> tuple[Distribution, Float[Array, "*batch"]]:
+        return distribution(self.actions, self.actor(x), self.log_std), self.critic(x)[..., 0]
+
+
 class Flatten(eqx.Module):
     """The plainest encoder: every number of the observation, as it is."""
 
@@ -147,13 +197,19 @@ class StudentConfig:
     """Units of the LSTM or of the dense layer."""
     head: int = 32
     """Units of the hidden layer of the actor head and of the critic head; 0 for none."""
+    separate: bool = False
+    """Actor and critic share nothing: two tanh layers of `hidden` units each, without memory."""
 
     def __post_init__(self):
         if self.hidden < 1 or self.head < 0:
             raise ValueError("student.hidden must be at least 1 and student.head not negative.")
+        if self.separate and self.memory:
+            raise ValueError("student.separate has no memory: add --student.no-memory.")
 
-    def build(self, encoder: Any, actions: Discrete | Box, *, key: Key[Array, ""]) -> ActorCritic:
+    def build(self, encoder: Any, actions: Discrete | Box, *, key: Key[Array, ""]) -> ActorCritic | TwoTowers:
         """A fresh student behind the given encoder."""
+        if self.separate:
+            return self._two_towers(encoder, actions, key)
         keys = jax.random.split(key, 3)
         core = LSTM if self.memory else Dense
         return ActorCritic(
@@ -161,7 +217,17 @@ class StudentConfig:
             core=core(encoder.size, self.hidden, key=keys[0]),
             actor=self._head(width(actions), gain=0.01, key=keys[1]),
             critic=self._head(1, gain=1.0, key=keys[2]),
-            log_std=jnp.zeros(actions.size) if isinstance(actions, Box) else None,
+            log_std=_initial_log_std(actions),
+            actions=actions,
+        )
+
+    def _two_towers(self, encoder: Any, actions: Discrete | Box, key: Key[Array, ""]) -> TwoTowers:
+        key_actor, key_critic = jax.random.split(key)
+        return TwoTowers(
+            encoder=encoder,
+            actor=Tower(encoder.size, self.hidden, width(actions), gain=1.0, key=key_actor),
+            critic=Tower(encoder.size, self.hidden, 1, gain=2**0.5, key=key_critic),
+            log_std=_initial_log_std(actions),
             actions=actions,
         )
 
@@ -169,3 +235,7 @@ class StudentConfig:
         if self.head == 0:
             return Linear(self.hidden, outputs, gain=gain, key=key)
         return Head(self.hidden, self.head, outputs, gain=gain, key=key)
+
+
+def _initial_log_std(actions: Discrete | Box) -> Float[Array, " n"] | None:
+    return jnp.zeros(actions.size) if isinstance(actions, Box) else None

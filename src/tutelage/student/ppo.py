@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax
@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Int, Key, PyTree
 from tutelage.env import Action, Obs
 from tutelage.student.nets import Student
 from tutelage.student.rollout import Rollout
+from tutelage.student.scaling import Scale
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class PPO:
     """Weight of the value loss."""
     entropy_coef: float = 0.0
     """Weight of the entropy bonus."""
+    normalise_returns: bool = False
+    """Divide rewards by the running standard deviation of the discounted return, and clip them to ±10."""
     bootstrap: bool = False
     """Value an episode that the time limit or the rollout's end cut short by the critic, instead of by nothing."""
 
@@ -61,15 +64,23 @@ class PPO:
 
 
 class Learner(eqx.Module):
-    """A student and its optimiser's state."""
+    """A student, its optimiser's state, and the scale of its returns where rewards are normalised by it."""
 
     student: PyTree
     optimiser: PyTree
+    scale: Scale | None = None
 
     @staticmethod
     def of(student: PyTree, ppo: PPO) -> Learner:
         """A learner that has not learned yet."""
-        return Learner(student, ppo.optimiser.init(student))
+        return Learner(student, ppo.optimiser.init(student), Scale.new() if ppo.normalise_returns else None)
+
+    def scaled_rewards(self, r: Rollout) -> tuple[Learner, Float[Array, "T P"]]:
+        """The rewards to learn from, and the learner that has taken note of their scale."""
+        if self.scale is None:
+            return self, r.reward
+        scale, reward = self.scale.observe(r.reward, r.start)
+        return replace(self, scale=scale), reward
 
 
 class Batch(eqx.Module):
@@ -130,7 +141,8 @@ def update(
         (_, metrics), grads = jax.value_and_grad(loss, has_aux=True)(learner.student, chosen, ppo)
         updates, optimiser = ppo.optimiser.update(grads, learner.optimiser)
         metrics["grad_norm"] = optax.tree.norm(grads)
-        return Learner(optax.apply_updates(learner.student, updates), optimiser), metrics
+        student = optax.apply_updates(learner.student, updates)
+        return Learner(student, optimiser, learner.scale), metrics
 
     def epoch(learner: Learner, key: Key[Array, ""]):
         if ppo.minibatches == 1:
