@@ -22,6 +22,9 @@ class TwoNumbers(eqx.Module):
     def memory(self, slots):
         return ()
 
+    def ready(self):
+        return self
+
     def act(self, memory, obs, start):
         raise NotImplementedError
 

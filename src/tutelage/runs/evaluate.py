@@ -72,10 +72,11 @@ def _step(
 
 
 @lru_cache(maxsize=64)
-def _player(env: Env, greedy: bool) -> Callable[..., Outcome]:
+def player(env: Env, greedy: bool) -> Callable[..., Outcome]:
     """Compiled once for each env: plays `[S, E]` episodes until the last one has ended."""
 
     def play(students: PyTree, keys: Key[Array, " S"], levels: Level) -> Outcome:
+        students = jax.vmap(lambda s: s.ready())(students)
         keys_begin, keys_play = jax.vmap(jax.random.split, out_axes=1)(keys)
         playing = jax.vmap(lambda s, k, lv: _begin(env, s, k, lv))(students, keys_begin, levels)
 
@@ -106,7 +107,7 @@ def play_level(
     keys = jnp.stack([jax.random.fold_in(key, seed) for seed in seeds])
     keys_level, keys_play = jax.vmap(jax.random.split, out_axes=1)(keys)
     levels = _drawer(level, episodes)(keys_level)
-    return _player(level.env, greedy)(students, keys_play, levels)
+    return player(level.env, greedy)(students, keys_play, levels)
 
 
 @lru_cache(maxsize=64)
@@ -212,6 +213,7 @@ def record(
 @lru_cache(maxsize=16)
 def _recorder(env: Env, greedy: bool):
     def play(student: PyTree, key: Key[Array, ""], level: Level):
+        student = student.ready()
         key_begin, key_play = jax.random.split(key)
         first = _begin(env, student, key_begin, jax.tree.map(lambda x: jnp.asarray(x)[None], level))
 

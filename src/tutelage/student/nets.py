@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -25,6 +25,10 @@ class Student(Protocol):
 
     def memory(self, slots: int) -> PyTree:
         """The memory of `slots` students that have seen nothing yet."""
+        ...
+
+    def ready(self) -> Student:
+        """The same student with all computed that does not depend on what it sees, for loops that act many times."""
         ...
 
     def act(
@@ -88,11 +92,27 @@ class Dense(eqx.Module):
         return jnp.tanh(self.layer(x))
 
 
+class Straight(eqx.Module):
+    """Nothing between encoder and heads."""
+
+    def zeros(self, slots: int) -> tuple[()]:
+        """No memory."""
+        return ()
+
+    def step(self, memory: tuple[()], x: Float[Array, "P in"], start: Bool[Array, " P"]):
+        """The features as they are."""
+        return memory, x
+
+    def unroll(self, x: Float[Array, "T P in"], start: Bool[Array, "T P"]) -> Float[Array, "T P in"]:
+        """The features as they are."""
+        return x
+
+
 class ActorCritic(eqx.Module):
-    """Encoder → LSTM (or a dense layer) → actor head and critic head."""
+    """Encoder → LSTM (or a dense layer, or nothing) → actor head and critic head."""
 
     encoder: Any
-    core: LSTM | Dense
+    core: LSTM | Dense | Straight
     actor: Head | Linear
     critic: Head | Linear
     log_std: Float[Array, " n"] | None
@@ -106,6 +126,10 @@ class ActorCritic(eqx.Module):
     def memory(self, slots: int) -> PyTree:
         """The memory of `slots` students that have seen nothing yet."""
         return self.core.zeros(slots)
+
+    def ready(self) -> ActorCritic:
+        """With the encoder made ready, if it is one that can be."""
+        return replace(self, encoder=_ready(self.encoder))
 
     def act(
         self, memory: PyTree, obs: Obs, start: Bool[Array, " P"]
@@ -159,6 +183,10 @@ class TwoTowers(eqx.Module):
         """No memory."""
         return ()
 
+    def ready(self) -> TwoTowers:
+        """With the encoder made ready, if it is one that can be."""
+        return replace(self, encoder=_ready(self.encoder))
+
     def act(
         self, memory: tuple[()], obs: Obs, start: Bool[Array, " P"]
     ) -> tuple[tuple[()], Distribution, Float[Array, " P"]]:
@@ -194,15 +222,17 @@ class StudentConfig:
     memory: bool = True
     """An LSTM between encoder and heads; without it one dense layer (`--student.no-memory`), much faster on a CPU."""
     hidden: int = 256
-    """Units of the LSTM or of the dense layer."""
+    """Units of the LSTM or of the dense layer; 0 for no layer at all, which goes with no memory."""
     head: int = 32
     """Units of the hidden layer of the actor head and of the critic head; 0 for none."""
     separate: bool = False
     """Actor and critic share nothing: two tanh layers of `hidden` units each, without memory."""
 
     def __post_init__(self):
-        if self.hidden < 1 or self.head < 0:
-            raise ValueError("student.hidden must be at least 1 and student.head not negative.")
+        if self.hidden < 0 or self.head < 0:
+            raise ValueError("student.hidden and student.head must not be negative.")
+        if self.hidden == 0 and (self.memory or self.separate):
+            raise ValueError("student.hidden = 0 goes with student.no-memory, and not with student.separate.")
         if self.separate and self.memory:
             raise ValueError("student.separate has no memory: add --student.no-memory.")
 
@@ -211,12 +241,12 @@ class StudentConfig:
         if self.separate:
             return self._two_towers(encoder, actions, key)
         keys = jax.random.split(key, 3)
-        core = LSTM if self.memory else Dense
+        inputs = self.hidden or encoder.size
         return ActorCritic(
             encoder=encoder,
-            core=core(encoder.size, self.hidden, key=keys[0]),
-            actor=self._head(width(actions), gain=0.01, key=keys[1]),
-            critic=self._head(1, gain=1.0, key=keys[2]),
+            core=self._core(encoder.size, key=keys[0]),
+            actor=self._head(inputs, width(actions), gain=0.01, key=keys[1]),
+            critic=self._head(inputs, 1, gain=1.0, key=keys[2]),
             log_std=_initial_log_std(actions),
             actions=actions,
         )
@@ -231,10 +261,19 @@ class StudentConfig:
             actions=actions,
         )
 
-    def _head(self, outputs: int, *, gain: float, key: Key[Array, ""]) -> Head | Linear:
+    def _core(self, inputs: int, *, key: Key[Array, ""]) -> LSTM | Dense | Straight:
+        if self.hidden == 0:
+            return Straight()
+        return (LSTM if self.memory else Dense)(inputs, self.hidden, key=key)
+
+    def _head(self, inputs: int, outputs: int, *, gain: float, key: Key[Array, ""]) -> Head | Linear:
         if self.head == 0:
-            return Linear(self.hidden, outputs, gain=gain, key=key)
-        return Head(self.hidden, self.head, outputs, gain=gain, key=key)
+            return Linear(inputs, outputs, gain=gain, key=key)
+        return Head(inputs, self.head, outputs, gain=gain, key=key)
+
+
+def _ready(encoder: Any) -> Any:
+    return encoder.ready() if hasattr(encoder, "ready") else encoder
 
 
 def _initial_log_std(actions: Discrete | Box) -> Float[Array, " n"] | None:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from tutelage.env import Action, Env, Level, Obs
+from tutelage.env import Action, Env, Level, Obs, State
 from tutelage.student import distributions
 from tutelage.student.nets import Student
 
@@ -60,7 +60,22 @@ def rollout(
     A queue of one entry therefore repeats one level. An entry begins the same way each time it comes up: the reset key
     belongs to the entry.
     """
+    return rollout_and_end(key, env, student, pool, queue, steps, next_values=next_values)[0]
+
+
+def rollout_and_end(
+    key: Key[Array, ""],
+    env: Env,
+    student: Student,
+    pool: Level,
+    queue: Int[Array, "P Q"],
+    steps: int,
+    *,
+    next_values: bool = False,
+) -> tuple[Rollout, State]:
+    """`rollout`, and the state each slot is in after its last step."""
     slots, length = queue.shape
+    student = student.ready()
     key_reset, key_noise, key_step = jax.random.split(key, 3)
     levels = jax.tree.map(lambda x: x[queue], pool)
     reset_keys = jax.random.split(key_reset, queue.shape)
@@ -86,8 +101,8 @@ def rollout(
     first = jnp.zeros(slots, jnp.int32)
     env_state, obs = opening(first)
     begin = _Slots(env_state, obs, student.memory(slots), jnp.ones(slots, bool), first)
-    _, (obs, action, policy, *scalars) = lax.scan(step, begin, (noise, step_keys), unroll=_loop_unroll())
-    return _assemble(obs, action, policy.log_prob(action), *scalars, queue_length=length)
+    end, (obs, action, policy, *scalars) = lax.scan(step, begin, (noise, step_keys), unroll=_loop_unroll())
+    return _assemble(obs, action, policy.log_prob(action), *scalars, queue_length=length), end.env
 
 
 def _assemble(obs, action, log_prob, value, next_value, reward, terminated, truncated, *, queue_length: int) -> Rollout:

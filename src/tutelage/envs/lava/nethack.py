@@ -11,6 +11,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import random
 from jaxtyping import Array, Float, Int16, Key
 
@@ -22,6 +23,7 @@ KERNEL = 3
 CHANNELS = (32, 16, 16, 16, 16, 8)
 STATS, HIDDEN, FEATURES = 32, 512, 256
 LAYERS = len(CHANNELS) - 1
+KIND_OF_STONE = int(np.flatnonzero(GLYPHS == STONE)[0])
 
 
 class Affine(eqx.Module):
@@ -41,7 +43,7 @@ class Affine(eqx.Module):
 
 
 class Convolutions(eqx.Module):
-    """Five layers elu(conv 3×3) with 16, 16, 16, 16 and 8 channels, each a matrix product over all patches."""
+    """Five layers elu(conv 3×3) with 16, 16, 16, 16 and 8 channels."""
 
     layers: tuple[Affine, ...]
 
@@ -54,17 +56,43 @@ class Convolutions(eqx.Module):
         """The input and the output of every layer, zeros around the edge of each."""
         stages = [x]
         for layer in self.layers:
-            stages.append(convolve(layer, jnp.pad(stages[-1], ((1, 1), (1, 1), (0, 0)))))
+            stages.append(jax.nn.elu(convolve(layer, jnp.pad(stages[-1], ((1, 1), (1, 1), (0, 0))))))
         return tuple(stages)
 
-    def on_room(
-        self, x: Float[Array, "7 7 32"], around: tuple[Float[Array, "21 79 _"], ...]
-    ) -> Float[Array, "17 17 8"]:
-        """The last layer's output where the room has influence, given all `stages` of a map without the room."""
-        for depth, (layer, map_) in enumerate(zip(self.layers, around[:-1], strict=True)):
-            context = window(map_, depth + 2)
-            x = convolve(layer, context.at[2:-2, 2:-2].set(x))
-        return x
+    def taps(self, table: Float[Array, "6 32"]) -> tuple[Float[Array, "9 _ _"], ...]:
+        """Each layer's weights, tap by tap; the first takes a tile's one-hot kind, with `table` multiplied in."""
+        first, *later = (layer.weight.reshape(KERNEL**2, -1, layer.weight.shape[1]) for layer in self.layers)
+        return (table @ first, *later)
+
+
+class Row(eqx.Module):
+    """elu(conv 3×3) of small square maps as one matrix product a row: three rows of tiles in, one row of tiles out.
+
+    The matrix is banded. Its zeros cost arithmetic, which the matrix units have plenty of; laying out every tile's 3×3
+    neighbourhood instead costs three times the memory traffic, which is what such small convolutions wait for.
+    """
+
+    weight: Float[Array, "in out"]
+    offset: Float[Array, "rows out"]
+    margin: int = eqx.field(static=True)
+
+    @staticmethod
+    def of(taps: Float[Array, "9 inputs outputs"], offset: Float[Array, "side side outputs"], margin: int) -> Row:
+        """For maps with `margin` zeros around them, to be added to `offset`, a map of what else is known."""
+        side = offset.shape[0]
+        inner = side + 2 - 2 * margin
+        # Output column j sees input column p through the kernel's column p − j + margin.
+        reach = np.arange(inner)[None, :, None] - np.arange(side) + margin
+        band = (reach == np.arange(KERNEL)[:, None, None]).astype(np.float32)
+        weight = jnp.einsum("dkcu,kpj->dpcju", taps.reshape(KERNEL, KERNEL, *taps.shape[1:]), band)
+        return Row(weight.reshape(KERNEL * inner * taps.shape[1], -1), offset.reshape(side, -1), margin)
+
+    def __call__(self, x: Float[Array, "h w"]) -> Float[Array, "h2 w2"]:
+        """Rows of tiles, the channels of a row's tiles side by side."""
+        rows = self.offset.shape[0]
+        x = jnp.pad(x, ((self.margin, self.margin), (0, 0)))
+        three = jnp.concatenate([x[i : i + rows] for i in range(KERNEL)], axis=1)
+        return jax.nn.elu(three @ self.weight + self.offset)
 
 
 class NetHackEncoder(eqx.Module):
@@ -94,33 +122,67 @@ class NetHackEncoder(eqx.Module):
         self.size = FEATURES
 
     def __call__(self, obs: LavaObs) -> Float[Array, " size"]:
+        return self.ready()(obs)
+
+    def ready(self) -> Glance:
+        """The same function of an observation, with everything computed that does not depend on it."""
+        stages = self.map.on_tiles(jnp.broadcast_to(self.table[KIND_OF_STONE], (MAP_HEIGHT, MAP_WIDTH, CHANNELS[0])))
+        far = self.joint.weight[-stages[-1].size :]
+        window_weight = window(far.reshape(*stages[-1].shape, HIDDEN), LAYERS)
+        near = self.joint.weight[: -stages[-1].size]
+        return Glance(
+            stats=self.stats,
+            crop=self._crop_rows(),
+            map=self._map_rows(stages),
+            joint=jnp.concatenate([near, window_weight.reshape(-1, HIDDEN)]),
+            constant=clear(stages[-1], LAYERS).reshape(-1) @ far + self.joint.bias,
+            last=self.last,
+        )
+
+    def _crop_rows(self) -> tuple[Row, ...]:
+        layers = zip(self.crop.layers, self.crop.taps(self.table), strict=True)
+        shape = (CROP, CROP)
+        return tuple(Row.of(taps, jnp.broadcast_to(a.bias, (*shape, a.bias.size)), margin=1) for a, taps in layers)
+
+    def _map_rows(self, stages: tuple[Float[Array, "21 79 _"], ...]) -> tuple[Row, ...]:
+        """Each layer adds to what it makes of the room what it makes of the stone around it."""
+        rows = []
+        for depth, (layer, taps) in enumerate(zip(self.map.layers, self.map.taps(self.table), strict=True)):
+            around = window(stages[depth], depth + 2).at[2:-2, 2:-2].set(0.0)
+            rows.append(Row.of(taps, convolve(layer, around), margin=2))
+        return tuple(rows)
+
+
+class Glance(eqx.Module):
+    """A `NetHackEncoder` made ready to look at many observations."""
+
+    stats: tuple[Affine, Affine]
+    crop: tuple[Row, ...]
+    map: tuple[Row, ...]
+    joint: Float[Array, "in hidden"]  # of the status line, the crop and the part of the map that depends on the room
+    constant: Float[Array, " hidden"]  # what the rest of the map adds
+    last: Affine
+
+    def __call__(self, obs: LavaObs) -> Float[Array, " size"]:
         stats = obs.blstats.astype(jnp.float32)
         for layer in self.stats:
             stats = jax.nn.relu(layer(stats))
-        crop = self.crop.on_tiles(self.embed(obs.crop))[-1]
-        near = jnp.concatenate([stats, crop.reshape(-1)])
-        joint = near @ self.joint.weight[: near.size] + self.see_map(obs.glyphs) + self.joint.bias
-        return jax.nn.relu(self.last(jax.nn.relu(joint)))
+        seen = jnp.concatenate([stats, _through(self.crop, obs.crop), _through(self.map, obs.glyphs)])
+        return jax.nn.relu(self.last(jax.nn.relu(seen @ self.joint + self.constant)))
 
-    def embed(self, glyphs: Int16[Array, "h w"]) -> Float[Array, "h w 32"]:
-        """Each glyph's row of the table, as a matrix product: reading rows would have a slow gradient."""
-        return kinds(glyphs) @ self.table
 
-    def see_map(self, glyphs: Int16[Array, "7 7"]) -> Float[Array, " hidden"]:
-        """The whole map's share of the joint layer: the room's window, and what no observation changes."""
-        stone = self.embed(jnp.full((MAP_HEIGHT, MAP_WIDTH), STONE, jnp.int16))
-        stages = self.map.on_tiles(stone)
-        room = self.map.on_room(self.embed(glyphs), stages)
-        weight = self.joint.weight[-stages[-1].size :].reshape(*stages[-1].shape, HIDDEN)
-        rest = put(stages[-1], jnp.zeros_like(room)).reshape(-1) @ weight.reshape(-1, HIDDEN)
-        return rest + room.reshape(-1) @ window(weight, LAYERS).reshape(-1, HIDDEN)
+def _through(rows: tuple[Row, ...], glyphs: Int16[Array, "side side"]) -> Float[Array, " out"]:
+    x = kinds(glyphs).reshape(glyphs.shape[0], -1)
+    for row in rows:
+        x = row(x)
+    return x.reshape(-1)
 
 
 def convolve(layer: Affine, x: Float[Array, "h w inputs"]) -> Float[Array, "h2 w2 outputs"]:
-    """elu(conv 3×3), without padding: two tiles fewer each way."""
+    """conv 3×3, without padding: two tiles fewer each way."""
     h, w = x.shape[0] - KERNEL + 1, x.shape[1] - KERNEL + 1
     patches = [x[i : i + h, j : j + w] for i in range(KERNEL) for j in range(KERNEL)]
-    return jax.nn.elu(layer(jnp.concatenate(patches, axis=-1)))
+    return layer(jnp.concatenate(patches, axis=-1))
 
 
 def window(map_: Float[Array, "21 79 *c"], margin: int) -> Float[Array, "side side *c"]:
@@ -129,8 +191,7 @@ def window(map_: Float[Array, "21 79 *c"], margin: int) -> Float[Array, "side si
     return map_[TOP - margin : TOP + end, LEFT - margin : LEFT + end]
 
 
-def put(map_: Float[Array, "21 79 c"], tiles: Float[Array, "side side c"]) -> Float[Array, "21 79 c"]:
-    """The map with its middle, the room and what is around it, replaced."""
-    margin = (tiles.shape[0] - SIDE) // 2
+def clear(map_: Float[Array, "21 79 c"], margin: int) -> Float[Array, "21 79 c"]:
+    """The map with zeros for the room and `margin` tiles around it."""
     end = SIDE + margin
-    return map_.at[TOP - margin : TOP + end, LEFT - margin : LEFT + end].set(tiles)
+    return map_.at[TOP - margin : TOP + end, LEFT - margin : LEFT + end].set(0.0)
