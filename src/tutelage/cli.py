@@ -23,6 +23,7 @@ from tutelage.runs import bench as benches
 from tutelage.runs import config as configs
 from tutelage.runs import evaluate as evaluation
 from tutelage.runs import presets
+from tutelage.runs import worst_case as worst_cases
 from tutelage.runs.config import Config, E, M
 from tutelage.runs.run import Run
 from tutelage.runs.train import resume as resume_run
@@ -67,22 +68,30 @@ class Resume:
 
 @dataclass(frozen=True)
 class Eval:
-    """Play held-out levels with the students of a run, and write one CSV row for each level and seed."""
+    """Play held-out levels with the students of a run, and write one CSV row for each level and seed.
+
+    With --cvar, play many random levels instead, and report on those that are worst for each student.
+    """
 
     dir: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
     """A run directory."""
     suite: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Which levels: a suite of the run's env; its first if not given."""
     levels: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """Play the levels of a JSON file instead, such as `tutelage levels --json FILE` writes or you wrote yourself."""
+    """Play the levels of a JSON file instead, such as `tutelage levels --json FILE` writes or you wrote yourself. With
+    --cvar, a number: how many random levels, 10,000 if not given."""
     episodes: int = 100
-    """Episodes on each level, for each seed."""
+    """Episodes on each level, for each seed; with --cvar as many again, since those that choose do not report."""
     checkpoint: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """The student update whose checkpoint is played; the newest if not given."""
     greedy: bool = False
     """Take the most probable action instead of sampling."""
     real: bool = False
     """Play in the environment that the env was modelled on; needs the extra `real`."""
+    cvar: bool = False
+    """The worst case: the solved rate on the 0.1, 1, 10 and 100 % of random solvable levels that are hardest."""
+    generator: Annotated[str | None, tyro.conf.arg(metavar="ENV/METHOD")] = None
+    """With --cvar, draw the levels as this preset does, such as maze/sfl; as the run itself does if not given."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +197,11 @@ class App:
         if c.episodes < 1:
             raise UserError(f"--episodes must be at least 1, not {c.episodes}.")
         run = Run(c.dir)
+        if c.cvar:
+            self._worst_case(c, run)
+            return
+        if c.generator is not None:
+            raise UserError("--generator goes with --cvar only.")
         if c.levels is not None and (c.real or c.suite is not None):
             raise UserError("--levels goes with neither --suite nor --real: its levels are played in the env itself.")
         chosen = run.suite(c.suite, real=c.real) if c.levels is None else (c.levels.stem, run.suite_from(c.levels))
@@ -206,8 +220,30 @@ class App:
             )
         path = c.dir / "evals" / f"{name}-{updates:08d}{'-greedy' * c.greedy}{'-real' * c.real}.csv"
         evaluation.write_csv(path, results)
-        seeds = f"{run.config.seeds} seed{'s' * (run.config.seeds > 1)}"
-        self.console.print(results_table(results, f"{name}: {seeds}, {c.episodes} episodes each, update {updates:,}"))
+        title = f"{name}: {_seeds(run)}, {c.episodes} episodes each, update {updates:,}"
+        self.console.print(results_table(results, title))
+        self._say(f"mean ± standard error over seeds; written to {path}")
+
+    def _worst_case(self, c: Eval, run: Run) -> None:
+        if c.real or c.suite is not None:
+            raise UserError("--cvar goes with neither --suite nor --real: it plays random levels in the env itself.")
+        count = worst_cases.LEVELS if c.levels is None else _whole_number(str(c.levels))
+        updates = run.checkpoints[-1] if c.checkpoint is None and run.checkpoints else c.checkpoint
+        with self.console.status("") as status:
+            results = worst_cases.worst_case_of(
+                run,
+                updates=updates,
+                generator=c.generator,
+                levels=count,
+                episodes=c.episodes,
+                greedy=c.greedy,
+                on_progress=status.update,
+            )
+        source = "" if c.generator is None else "-" + c.generator.replace("/", "-")
+        path = c.dir / "evals" / f"cvar-{updates:08d}-{count}-levels{source}{'-greedy' * c.greedy}.csv"
+        evaluation.write_csv(path, results)
+        title = f"{count:,} random levels: {_seeds(run)}, {c.episodes} + {c.episodes} episodes each, update {updates:,}"
+        self.console.print(results_table(results, title, average=False))
         self._say(f"mean ± standard error over seeds; written to {path}")
 
     def levels(self, c: Levels) -> None:
@@ -326,6 +362,16 @@ _TRAIN_HELP = f"""usage: tutelage train ENV METHOD [SETTINGS]
 Envs and methods: {", ".join(presets.PRESETS)}.
 `tutelage train ENV METHOD --help` lists every setting with its value in that preset.
 A FILE is what `tutelage presets ENV/METHOD` prints, or a run's config.json."""
+
+
+def _whole_number(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise UserError(f"With --cvar, --levels is the number of random levels, at least 1, not {text!r}.")
+    return int(text)
+
+
+def _seeds(run: Run) -> str:
+    return f"{run.config.seeds} seed{'s' * (run.config.seeds > 1)}"
 
 
 def _split(name: str) -> tuple[str, str]:

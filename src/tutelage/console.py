@@ -90,12 +90,12 @@ def plus_minus(s: Summary, digits: int = 2) -> str:
     return f"{s.mean:.{digits}f}" + ("" if math.isnan(s.error) else f" ± {s.error:.{digits}f}")
 
 
-def results_table(results: Sequence[Result], title: str) -> Table:
-    """Solved rate, return and length of every level, and their mean."""
+def results_table(results: Sequence[Result], title: str, *, average: bool = True) -> Table:
+    """Solved rate, return and length of every level, and their mean if asked for."""
     table = plain_table(title, "level", "solved rate", "return", "length")
     for name, row in by_level(results).items():
         table.add_row(name, *_cells(row))
-    if len(by_level(results)) > 1:
+    if average and len(by_level(results)) > 1:
         table.add_section()
         table.add_row("mean", *_cells(overall(results)), style="bold")
     return table

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 Level = PyTree
+Draft = PyTree
 State = PyTree
 Obs = PyTree
 Action = PyTree
@@ -101,6 +102,76 @@ class DesignSpace(Protocol):
 
     def from_json(self, data: Mapping[str, Any]) -> Level:
         """The level, or a `ValueError` that says what does not fit."""
+        ...
+
+
+class TeacherObs(NamedTuple):
+    """What a teacher sees before each step of a procedure."""
+
+    map: Obs  # the draft, as its procedure shows it
+    step: Int[Array, "*batch"]  # steps taken so far
+    z: Float[Array, "*batch n"]  # uniform in [0, 1), drawn anew at every step: a teacher's only source of variety
+
+
+@runtime_checkable
+class Procedure(Protocol):
+    """A way of making a level in a fixed number of steps: an environment for a teacher, as pure functions."""
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def actions(self) -> Discrete | Box: ...
+
+    def begin(self, key: Key[Array, ""], level: Level | None) -> Draft:
+        """What the first step meets; an editing procedure starts from `level`, a designing one from nothing."""
+        ...
+
+    def act(self, draft: Draft, step: Int[Array, ""], action: Action) -> Draft: ...
+
+    def finish(self, key: Key[Array, ""], draft: Draft) -> Level:
+        """The level that has come of it; what no action decided is left to chance."""
+        ...
+
+    def look(self, draft: Draft) -> Obs:
+        """The draft as the teacher sees it."""
+        ...
+
+    def encoder(self, key: Key[Array, ""], z: int) -> Any:
+        """The first part of a teacher: a module from one `TeacherObs` with `z` random numbers to `.size` features."""
+        ...
+
+
+@runtime_checkable
+class StepDesign(DesignSpace, Protocol):
+    """A design space in which a teacher can design a level step by step."""
+
+    def designing(self) -> Procedure:
+        """From nothing to a level; under uniformly random actions as `sample` does it."""
+        ...
+
+
+@runtime_checkable
+class StepEdit(DesignSpace, Protocol):
+    """A design space in which a teacher can edit a level step by step."""
+
+    def editing(self, n: int) -> Procedure:
+        """From a level to its child, `n` edits away; under uniformly random actions as `edit` does it."""
+        ...
+
+
+@runtime_checkable
+class BoxDesign(DesignSpace, Protocol):
+    """A design space whose levels are vectors of real parameters, each between its `low` and its `high`."""
+
+    @property
+    def low(self) -> Any: ...
+
+    @property
+    def high(self) -> Any: ...
+
+    def from_vector(self, key: Key[Array, ""], vector: Float[Array, " n"]) -> Level:
+        """The level with these parameters; what they leave open is left to chance."""
         ...
 
 

@@ -6,9 +6,9 @@ from being computed, and `shared_uniform`, which makes seeds want the same phase
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -51,7 +51,7 @@ class Mean(NamedTuple):
 
 
 class Journal(eqx.Module):
-    """Levels offered to the buffer, a row of P for every rollout that offered any."""
+    """Levels offered to the buffer, in rows of P: one for every rollout of P slots that offered any."""
 
     levels: Level
     id: Int[Array, "*rows P"]
@@ -86,7 +86,7 @@ class Log(eqx.Module):
         return Log({n: Mean(jnp.zeros(()), jnp.zeros(())) for n in names}, journal, jnp.zeros((), jnp.int32))
 
     def note(self, **totals: tuple[Array, Array]) -> Log:
-        """Adds (total, weight) pairs, named `phase__quantity`."""
+        """Adds (total, weight) pairs, named `phase__quantity` or `phase/quantity`."""
         means = dict(self.means)
         for label, (total, weight) in totals.items():
             name = label.replace("__", "/")
@@ -94,10 +94,16 @@ class Log(eqx.Module):
             means[name] = Mean(old.total + total, old.weight + weight)
         return replace(self, means=means)
 
-    def write(self, row: Journal) -> Log:
-        """Adds one row to the journal."""
-        journal = jax.tree.map(lambda all_, new: all_.at[self.rows].set(new), self.journal, row)
-        return replace(self, journal=journal, rows=self.rows + 1)
+    def write(self, entries: Journal) -> Log:
+        """Adds `[N]` entries to the journal, in as many rows as they take; what fills up the last was not admitted."""
+        slots, count = self.journal.id.shape[1], entries.id.shape[0]
+        rows = -(-count // slots)
+
+        def put(all_: Array, new: Array) -> Array:
+            padded = jnp.pad(new, [(0, rows * slots - count)] + [(0, 0)] * (new.ndim - 1))
+            return all_.at[self.rows + jnp.arange(rows)].set(padded.reshape(rows, slots, *new.shape[1:]))
+
+        return replace(self, journal=jax.tree.map(put, self.journal, entries), rows=self.rows + rows)
 
 
 class State(eqx.Module):
@@ -108,7 +114,7 @@ class State(eqx.Module):
     buffer: Buffer
     updates: Int[Array, ""]  # student updates
     cycles: Int[Array, ""]
-    rollouts: Int[Array, ""]  # of any kind; env steps = rollouts × slots × steps
+    rollouts: Int[Array, ""]  # of any kind, one of 3P slots counting as 3; env steps = rollouts × slots × steps
     waits: Int[Array, ""]  # cycles since the last student update
     log: Log | None
     own: PyTree = ()  # what this method keeps besides: other agents, a model of the tasks
@@ -133,10 +139,20 @@ class Trial(eqx.Module):
     target: Float[Array, "T P"]
     marks: Marks
 
+    def part(self, first: int, count: int) -> Trial:
+        """What happened in `count` neighbouring slots of a rollout."""
+        chosen = slice(first, first + count)
+        over_time = (self.rollout, self.episodes, self.solved, self.advantage, self.target)
+        r, eps, solved, advantage, target = jax.tree.map(lambda x: x[:, chosen], over_time)
+        return Trial(r, eps, solved, advantage, target, jax.tree.map(lambda x: x[chosen], self.marks))
+
 
 @runtime_checkable
 class Curriculum(Protocol):
     """A UED method, for one seed."""
+
+    needs: ClassVar[type | tuple[type, ...]]
+    """What the design space must be: a protocol of `env.py`, or one of several."""
 
     @property
     def buffer(self) -> BufferConfig: ...
@@ -144,6 +160,10 @@ class Curriculum(Protocol):
     @property
     def notes(self) -> tuple[str, ...]:
         """Names of the quantities that only this method notes in the log."""
+        ...
+
+    def journal_rows(self, room: Classroom, cycles: int) -> int:
+        """The most rows of P levels that so many cycles can write into the journal."""
         ...
 
     def init(self, room: Classroom, key: Key[Array, ""]) -> State: ...
@@ -154,6 +174,8 @@ class Curriculum(Protocol):
 @dataclass(frozen=True)
 class Curated:
     """What methods that keep a level buffer have in common."""
+
+    needs: ClassVar[type | tuple[type, ...]] = DesignSpace
 
     buffer: BufferConfig = BufferConfig()
     """The level replay buffer."""
@@ -169,6 +191,10 @@ class Curated:
         """No quantities but those every method notes."""
         return ()
 
+    def journal_rows(self, room: Classroom, cycles: int) -> int:
+        """One for each cycle."""
+        return cycles
+
     def init(self, room: Classroom, key: Key[Array, ""]) -> State:
         """A fresh student and an empty buffer."""
         key, key_student, key_level = jax.random.split(key, 3)
@@ -182,14 +208,30 @@ class Curated:
         """Whether the next levels come from the buffer."""
         return buffers.may_replay(s.buffer, self.buffer, shared_uniform(s, 0))
 
-    def generate(self, room: Classroom, key: Key[Array, ""]) -> Level:
-        """A batch of new levels from the design space."""
-        return jax.vmap(room.design.sample)(jax.random.split(key, room.slots))
+    def generate(self, room: Classroom, key: Key[Array, ""], count: int | None = None) -> Level:
+        """New levels from the design space: one a slot, or as many as asked for."""
+        return jax.vmap(room.design.sample)(jax.random.split(key, room.slots if count is None else count))
 
     def play(self, room: Classroom, s: State, levels: Level, phase: str) -> tuple[State, Trial]:
         """Rolls the student out on one level a slot, each repeated while the rollout lasts, and scores them."""
-        queue = jnp.arange(room.slots, dtype=jnp.int32)[:, None]
-        return self._roll_out(room, s, levels, queue, None, phase)
+        return self.play_together(room, s, {phase: levels})
+
+    def play_together(
+        self, room: Classroom, s: State, groups: Mapping[str, Level], best: Float[Array, " N"] | None = None
+    ) -> tuple[State, Trial]:
+        """`play` for several groups of levels side by side in one rollout, each called by its phase.
+
+        The slots are in the order of the groups; `best` are the best returns known of their levels, −∞ for none.
+        """
+        pool = jax.tree.map(lambda *x: jnp.concatenate(x), *groups.values())
+        sizes = [jax.tree.leaves(levels)[0].shape[0] for levels in groups.values()]
+        queue = jnp.arange(sum(sizes), dtype=jnp.int32)[:, None]
+        s, trial = self._perform(room, s, pool, queue, None if best is None else best[:, None])
+        first = 0
+        for phase, size in zip(groups, sizes, strict=True):
+            s = _note_episodes(s, trial.part(first, size), phase)
+            first += size
+        return s, trial
 
     def play_buffer(self, room: Classroom, s: State) -> tuple[State, Trial, Int[Array, " P"]]:
         """Replays levels drawn from the buffer and renews their scores. Also returns the P levels drawn first."""
@@ -227,9 +269,9 @@ class Curated:
         log = s.log
         if log is not None:
             birth = jnp.broadcast_to(s.updates, parent.shape)
-            row = Journal(levels, inserted.id, parent, generation, birth, marks.score, inserted.admitted)
+            entries = Journal(levels, inserted.id, parent, generation, birth, marks.score, inserted.admitted)
             share = (inserted.admitted.sum(dtype=jnp.float32), jnp.float32(parent.shape[0]))
-            log = log.write(row).note(**{f"{phase}__admitted": share})
+            log = log.write(entries).note(**{f"{phase}__admitted": share})
         return replace(s, buffer=buffer, log=log)
 
     def _queue_length(self, room: Classroom) -> int:
@@ -238,6 +280,12 @@ class Curated:
 
     def _roll_out(
         self, room: Classroom, s: State, pool: Level, queue: Int[Array, "P Q"], best: Array | None, phase: str
+    ) -> tuple[State, Trial]:
+        s, trial = self._perform(room, s, pool, queue, best)
+        return _note_episodes(s, trial, phase), trial
+
+    def _perform(
+        self, room: Classroom, s: State, pool: Level, queue: Int[Array, "P Q"], best: Array | None
     ) -> tuple[State, Trial]:
         s, key = s.next_key()
         ppo = room.ppo
@@ -251,9 +299,8 @@ class Curated:
             replace(r, reward=reward), discount=ppo.discount, gae_lambda=ppo.gae_lambda, bootstrap=ppo.bootstrap
         )
         marks = mark(self.score, self.score_over, Evidence(r, eps, advantage, solved), best, queue.shape[1])
-        trial = Trial(r, eps, solved, advantage, target, marks)
-        log = s.log and s.log.note(**_episode_totals(phase, trial))
-        return replace(s, rollouts=s.rollouts + 1, log=log), trial
+        rollouts = s.rollouts + queue.shape[0] // room.slots
+        return replace(s, rollouts=rollouts), Trial(r, eps, solved, advantage, target, marks)
 
 
 def _two_keys(s: State) -> tuple[State, Key[Array, ""], Key[Array, ""]]:
@@ -265,6 +312,10 @@ def _account_for_queue(buffer: Buffer, queue: Int[Array, "P Q"], entry: Int[Arra
     """Of the levels drawn ahead, those that were really played count as drawn."""
     used = (entry[..., None] == jnp.arange(queue.shape[1])).any(axis=0)
     return buffers.visit(buffer, queue[:, 1:].T.ravel(), used[:, 1:].T.ravel())
+
+
+def _note_episodes(s: State, trial: Trial, phase: str) -> State:
+    return replace(s, log=s.log and s.log.note(**_episode_totals(phase, trial)))
 
 
 def _episode_totals(phase: str, trial: Trial) -> dict[str, tuple[Array, Array]]:

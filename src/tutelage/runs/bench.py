@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from tutelage.env import Discrete, Domain
+from tutelage.env import Box, Discrete, Domain
 from tutelage.runs.config import Config
 from tutelage.runs.run import initial_state
 from tutelage.runs.train import advance
@@ -43,8 +43,7 @@ def env_speed(domain: Domain, envs: int, *, steps: int = 512, repeats: int = 3) 
     key_level, key_reset, key_act = jax.random.split(jax.random.key(0), 3)
     levels = jax.vmap(design.sample)(jax.random.split(key_level, envs))
     opening = jax.jit(jax.vmap(env.reset))(jax.random.split(key_reset, envs), levels)
-    assert isinstance(env.actions, Discrete), "random actions are drawn for discrete spaces only"
-    actions = jax.random.randint(key_act, (steps, envs), 0, env.actions.n)
+    actions = _random_actions(key_act, env.actions, (steps, envs))
 
     @jax.jit
     def play(opening: Any, actions: jax.Array):
@@ -63,6 +62,12 @@ def env_speed(domain: Domain, envs: int, *, steps: int = 512, repeats: int = 3) 
 
     seconds = _best(lambda: play(opening, actions), repeats)
     return EnvSpeed(envs, envs * steps / seconds)
+
+
+def _random_actions(key: jax.Array, space: Discrete | Box, shape: tuple[int, ...]) -> jax.Array:
+    if isinstance(space, Discrete):
+        return jax.random.randint(key, shape, 0, space.n)
+    return jax.random.uniform(key, (*shape, space.size), minval=space.low, maxval=space.high)
 
 
 def _wide(flags: jax.Array, x: jax.Array) -> jax.Array:

@@ -71,6 +71,8 @@ class Config(Generic[E, M]):
     def classroom(self) -> Classroom:
         """The surroundings of the curriculum; refuses what cannot be trained."""
         env, design = self.env.env(), self.env.design()
+        if not isinstance(design, self.method.needs):
+            raise UserError(_misfit(self.method, self.env))
         if self.steps < env.max_steps:
             raise UserError(
                 f"A rollout of {self.steps} steps is shorter than an episode may last ({env.max_steps}), so levels "
@@ -81,16 +83,24 @@ class Config(Generic[E, M]):
             key_encoder, key_rest = jax.random.split(key)
             return self.student.build(self.env.encoder(key_encoder), env.actions, key=key_rest)
 
+        room = Classroom(env, design, self.ppo, new_student, self.slots, self.steps)
         try:
             check_minibatches(self.ppo, jax.eval_shape(new_student, jax.random.key(0)), self.steps, self.slots)
+            jax.eval_shape(lambda key: self.method.init(room, key), jax.random.key(0))
         except ValueError as error:
             raise UserError(str(error)) from error
-        return Classroom(env, design, self.ppo, new_student, self.slots, self.steps)
+        return room
 
     @property
     def all_seeds(self) -> range:
         """The seeds of the run, in order."""
         return range(self.seed, self.seed + self.seeds)
+
+
+def _misfit(method: Curriculum, env: Domain) -> str:
+    from tutelage.runs import presets  # the tables, which hold configs in their turn
+
+    return presets.misfit(presets.method_name(method), method.needs, env)
 
 
 def _flag(name: str) -> str:

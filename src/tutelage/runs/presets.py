@@ -9,13 +9,23 @@ from dataclasses import replace
 from typing import Any
 
 from tutelage.curricula.accel import ACCEL
+from tutelage.curricula.accel_parallel import ParallelACCEL
+from tutelage.curricula.alp_gmm import ALPGMM
 from tutelage.curricula.buffer import BufferConfig
 from tutelage.curricula.classroom import Curriculum
 from tutelage.curricula.dr import DR
+from tutelage.curricula.learned_editor import LearnedEditor
+from tutelage.curricula.minimax import Minimax
 from tutelage.curricula.no_editor import NoEditor
+from tutelage.curricula.paired import PAIRED
 from tutelage.curricula.plr import PLR
+from tutelage.curricula.plr_parallel import ParallelPLR
+from tutelage.curricula.repaired import REPAIRED
 from tutelage.curricula.robust_plr import RobustPLR
+from tutelage.curricula.sfl import SFL
+from tutelage.curricula.teacher import Teacher
 from tutelage.env import Domain
+from tutelage.envs.bipedal import PoetDomain, WalkerDomain
 from tutelage.envs.lava import LavaDomain
 from tutelage.envs.maze import MazeDomain
 from tutelage.errors import UserError
@@ -23,7 +33,12 @@ from tutelage.runs.config import Config
 from tutelage.student.nets import StudentConfig
 from tutelage.student.ppo import PPO
 
-DOMAINS: dict[str, type[Domain]] = {"maze": MazeDomain, "lava": LavaDomain}
+DOMAINS: dict[str, type[Domain]] = {
+    "maze": MazeDomain,
+    "lava": LavaDomain,
+    "bipedal": WalkerDomain,
+    "bipedal-poet": PoetDomain,
+}
 
 METHODS: dict[str, type[Curriculum]] = {
     "dr": DR,
@@ -31,6 +46,14 @@ METHODS: dict[str, type[Curriculum]] = {
     "robust-plr": RobustPLR,
     "accel": ACCEL,
     "no-editor": NoEditor,
+    "learned-editor": LearnedEditor,
+    "paired": PAIRED,
+    "minimax": Minimax,
+    "repaired": REPAIRED,
+    "plr-parallel": ParallelPLR,
+    "accel-parallel": ParallelACCEL,
+    "sfl": SFL,
+    "alp-gmm": ALPGMM,
 }
 
 # Mazes: Table of hyperparameters of the ACCEL paper; fill ratio, temperature and staleness of PLR from its code.
@@ -38,6 +61,20 @@ _MAZE_BUFFER = BufferConfig(capacity=4000, temperature=0.3, staleness=0.3, min_f
 _PLR_BUFFER = replace(_MAZE_BUFFER, replay_rate=0.5)
 _RANDOM_MAZES = MazeDomain(generator="variable", blocks=60)
 _EMPTY_MAZES = MazeDomain(generator="empty", blocks=0)
+
+# Learned teachers: the reference implementation's own settings, which are for 25 walls, always the same number. The
+# paper took its PAIRED and Minimax columns from earlier work with such a design space, and its budget of 250M steps.
+_25_WALLS = MazeDomain(generator="fixed", blocks=25)
+_WITH_MEMORY = Teacher(StudentConfig(hidden=256, head=32))
+_WITHOUT_MEMORY = Teacher(StudentConfig(memory=False, hidden=0, head=32))  # the map shows all there is to know
+_REPAIRED_BUFFER = replace(_MAZE_BUFFER, temperature=0.1, replay_rate=0.95)
+
+# Parallel variants and learnability: what their own papers' code sets for mazes, the network and a learning rate that
+# SFL lets decay apart. Every rollout of a parallel variant replays once it may.
+_60_WALLS = MazeDomain(generator="fixed", blocks=60)
+_PARALLEL_BUFFER = replace(_MAZE_BUFFER, staleness=0.5, replay_rate=1.0, gate="fixed")
+_PARALLEL_PPO = PPO(learning_rate=3e-4, discount=0.999, bootstrap=True)
+_SFL_PPO = PPO(learning_rate=2.5e-4, discount=0.99, clip=0.04, epochs=4, minibatches=4, bootstrap=True)
 
 _DEMO = Config(
     env=MazeDomain(size=7, max_steps=64, generator="empty", blocks=0),
@@ -81,6 +118,54 @@ _LAVA_SMALL = Config(
     archive_every=0,
 )
 
+# BipedalWalker: the same table, with the rollout, fill ratio and value loss of its code.
+_WALKER_BUFFER = BufferConfig(capacity=1000, temperature=0.1, staleness=0.5, min_fill=0.5, replay_rate=0.9)
+_WALKER_PLR_BUFFER = replace(_WALKER_BUFFER, replay_rate=0.5)
+_WALKER_PPO = PPO(
+    learning_rate=3e-4,
+    discount=0.99,
+    gae_lambda=0.9,
+    minibatches=32,
+    clip_value=False,
+    entropy_coef=1e-3,
+    normalise_returns=True,
+)
+_WALKER_STUDENT = StudentConfig(memory=False, hidden=64, separate=True)
+_WALKER_TEACHER = Teacher(  # of which the paper's table says nothing: all from its code
+    _WALKER_STUDENT,
+    replace(_WALKER_PPO, epochs=8, minibatches=4, entropy_coef=0.01, normalise_returns=False),
+    z=10,
+)
+
+
+def _walker(env: WalkerDomain, method: Curriculum, updates: int = 30_000) -> Config:
+    return Config(env, method, _WALKER_STUDENT, _WALKER_PPO, slots=16, steps=2048, updates=updates)
+
+
+def _normalised(teacher: Teacher) -> Teacher:
+    return replace(teacher, ppo=replace(teacher.ppo, normalise_returns=True))
+
+
+def _walker_presets(name: str, domain: type[WalkerDomain], accel_updates: int) -> dict[str, tuple[str, Config]]:
+    full, easy = domain(generator="full"), domain(generator="easy")
+    accel = ACCEL(_WALKER_BUFFER, edits=3)
+    return {
+        f"{name}/dr": ("domain randomisation over the full ranges", _walker(full, DR(_WALKER_PLR_BUFFER))),
+        f"{name}/robust-plr": ("PLR⊥ over the full ranges", _walker(full, RobustPLR(_WALKER_PLR_BUFFER))),
+        f"{name}/accel": ("ACCEL from easy terrain (ACCEL of the paper)", _walker(easy, accel, accel_updates)),
+        f"{name}/accel-dr": ("ACCEL from random terrain", _walker(full, accel, accel_updates)),
+        f"{name}/paired": (
+            "PAIRED: the teacher learns to maximise the regret between two students",
+            _walker(full, PAIRED(_WALKER_PLR_BUFFER, teacher=_normalised(_WALKER_TEACHER))),
+        ),
+        f"{name}/minimax": (
+            "Minimax: the teacher learns to make the student fail",
+            _walker(full, Minimax(_WALKER_PLR_BUFFER, teacher=_WALKER_TEACHER)),
+        ),
+        f"{name}/alp-gmm": ("ALP-GMM over the full ranges", _walker(full, ALPGMM(_WALKER_PLR_BUFFER))),
+    }
+
+
 PRESETS: dict[str, tuple[str, Config]] = {
     "maze/dr": ("domain randomisation, 0–60 blocks", Config(_RANDOM_MAZES, DR(_PLR_BUFFER))),
     "maze/plr": ("prioritised level replay, gradients on all levels", Config(_RANDOM_MAZES, PLR(_PLR_BUFFER))),
@@ -91,13 +176,64 @@ PRESETS: dict[str, tuple[str, Config]] = {
         "ablation: new random levels in place of edited ones, 10,000 updates",
         Config(_RANDOM_MAZES, NoEditor(replace(_MAZE_BUFFER, replay_rate=0.9)), updates=10_000),
     ),
+    "maze/learned-editor": (
+        "ablation: ACCEL from random levels with an editor that learns, 10,000 updates",
+        Config(
+            _RANDOM_MAZES,
+            LearnedEditor(replace(_MAZE_BUFFER, replay_rate=0.9), editor=_WITHOUT_MEMORY),
+            updates=10_000,
+        ),
+    ),
+    "maze/paired": (
+        "PAIRED: the teacher learns to maximise the regret between two students, 25 blocks",
+        Config(_25_WALLS, PAIRED(_PLR_BUFFER, teacher=_WITH_MEMORY), updates=30_000),
+    ),
+    "maze/minimax": (
+        "Minimax: the teacher learns to make the student fail, 25 blocks",
+        Config(_25_WALLS, Minimax(_PLR_BUFFER, teacher=_WITHOUT_MEMORY), ppo=PPO(entropy_coef=0.01), updates=30_000),
+    ),
+    "maze/repaired": (
+        "REPAIRED: PAIRED whose students learn from replayed levels only, 25 blocks",
+        Config(_25_WALLS, REPAIRED(_REPAIRED_BUFFER, "maxmc", teacher=_WITHOUT_MEMORY), updates=30_000),
+    ),
+    "maze/plr-parallel": (
+        "PLR‖: new and replayed levels in one rollout of 64 slots, 60 blocks",
+        Config(_60_WALLS, ParallelPLR(_PARALLEL_BUFFER, "maxmc"), ppo=_PARALLEL_PPO, updates=30_000),
+    ),
+    "maze/accel-parallel": (
+        "ACCEL‖: new, replayed and edited levels in one rollout of 96 slots, from empty rooms",
+        Config(
+            _EMPTY_MAZES,
+            ParallelACCEL(_PARALLEL_BUFFER, "maxmc", edits=20),
+            ppo=replace(_PARALLEL_PPO, learning_rate=1e-4, gae_lambda=0.98, entropy_coef=1e-3),
+            updates=30_000,
+        ),
+    ),
+    "maze/sfl": (
+        "SFL: half the slots train on the most learnable of 25,000 random levels, 60 blocks",
+        Config(_60_WALLS, SFL(), ppo=_SFL_PPO, slots=256, updates=4577),
+    ),
     "maze/demo": ("ACCEL on 7×7 mazes, small enough for a laptop: what `tutelage demo` trains", _DEMO),
     "lava/dr": ("domain randomisation, lava or not by a coin (†)", _lava(_LAVA, DR(_LAVA_PLR_BUFFER))),
     "lava/dr-uniform": ("domain randomisation, 0–20 lava tiles (‡)", _lava(_UNIFORM_LAVA, DR(_LAVA_PLR_BUFFER))),
     "lava/robust-plr": ("PLR⊥, lava or not by a coin (†)", _lava(_LAVA, RobustPLR(_LAVA_PLR_BUFFER))),
     "lava/robust-plr-uniform": ("PLR⊥, 0–20 lava tiles (‡)", _lava(_UNIFORM_LAVA, RobustPLR(_LAVA_PLR_BUFFER))),
-    "lava/accel": ("ACCEL from empty rooms, random edits", _lava(_EMPTY_LAVA, ACCEL(_LAVA_BUFFER))),
+    "lava/paired": (
+        "PAIRED: the teacher learns to maximise the regret between two students",
+        _lava(_LAVA, PAIRED(_LAVA_PLR_BUFFER, teacher=_WITH_MEMORY)),
+    ),
+    "lava/minimax": (
+        "Minimax: the teacher learns to make the student fail",
+        _lava(_LAVA, Minimax(_LAVA_PLR_BUFFER, teacher=_WITHOUT_MEMORY)),
+    ),
+    "lava/accel": (
+        "ACCEL from empty rooms, with an editor that learns (the paper's)",
+        _lava(_EMPTY_LAVA, LearnedEditor(_LAVA_BUFFER, editor=_WITHOUT_MEMORY)),
+    ),
+    "lava/accel-random": ("ACCEL from empty rooms, random edits", _lava(_EMPTY_LAVA, ACCEL(_LAVA_BUFFER))),
     "lava/small": ("ACCEL from empty rooms with a small student: minutes on a laptop's CPU", _LAVA_SMALL),
+    **_walker_presets("bipedal", WalkerDomain, accel_updates=30_000),
+    **_walker_presets("bipedal-poet", PoetDomain, accel_updates=50_000),
 }
 
 
@@ -107,9 +243,24 @@ def preset(env: str, method: str, **changes: Any) -> Config[Any, Any]:
         raise UserError(f"Unknown env {env!r}; known: {', '.join(DOMAINS)}.")
     name = f"{env}/{method}"
     if name not in PRESETS:
+        if method in METHODS and not isinstance(DOMAINS[env]().design(), METHODS[method].needs):
+            raise UserError(misfit(method, METHODS[method].needs, DOMAINS[env]()))
         known = [n.split("/")[1] for n in PRESETS if n.startswith(f"{env}/")]
         raise UserError(f"Unknown method {method!r} for {env}; known: {', '.join(known)}.")
     return replace(PRESETS[name][1], **changes)
+
+
+def misfit(name: str, needs: type | tuple[type, ...], env: Domain) -> str:
+    """Why a method cannot run on an env, which methods can, and where this one could."""
+    needs = needs if isinstance(needs, tuple) else (needs,)
+    design = env.design()
+    able = [n for n, m in METHODS.items() if isinstance(design, m.needs)]
+    where = [n for n, domain in DOMAINS.items() if isinstance(domain().design(), needs)]
+    return (
+        f"{name} cannot run on {env.name}: it needs a design space of the kind "
+        f"{' or '.join(kind.__name__ for kind in needs)}. {env.name} can be trained with {', '.join(able)}; "
+        f"{name} runs on {', '.join(where) or 'no env of the table'}."
+    )
 
 
 def method_name(method: Curriculum) -> str:

@@ -38,7 +38,7 @@ def advance(room: Classroom, method: Curriculum, states: State, target: Int[Arra
     """
     example = jax.eval_shape(room.design.sample, jax.random.key(0))
     level = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), example)
-    blank = Log.blank(level, room.slots, CYCLES_PER_CALL, method.notes)
+    blank = Log.blank(level, room.slots, method.journal_rows(room, CYCLES_PER_CALL), method.notes)
     seeds = states.updates.shape[0]
     states = states.with_log(jax.tree.map(lambda x: jnp.broadcast_to(x, (seeds, *x.shape)), blank))
 

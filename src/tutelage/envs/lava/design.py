@@ -12,6 +12,7 @@ from jax import random
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from tutelage.envs.lava import render
+from tutelage.envs.lava.drafts import LavaDesigning, LavaEditing
 from tutelage.envs.lava.level import (
     FLOOR,
     GOAL,
@@ -25,7 +26,8 @@ from tutelage.envs.lava.level import (
     make_level,
 )
 from tutelage.envs.lava.paths import path_length
-from tutelage.envs.maze.design import UNPLACED, first_occurrences, place
+from tutelage.envs.maze.design import first_occurrences
+from tutelage.envs.maze.drafts import UNPLACED, Plan, place, place_both
 
 Generator = Literal["binomial", "uniform", "empty"]
 
@@ -80,6 +82,14 @@ class LavaDesign:
         tiles, agent = place(key, tiles, jnp.where(agent == goal, UNPLACED, agent), goal)
         return make_level(tiles.reshape(SIDE, SIDE), agent, goal)
 
+    def designing(self) -> LavaDesigning:
+        """The generator's procedure, for a teacher that chooses: tiles, and by `binomial` also lava or nothing."""
+        return LavaDesigning(self.design_steps, self.generator == "binomial", self.draw_lava)
+
+    def editing(self, n: int) -> LavaEditing:
+        """`n` edits, for a teacher that chooses."""
+        return LavaEditing(n)
+
     def edit(self, key: Key[Array, ""], level: LavaLevel, n: int) -> LavaLevel:
         """Sets up to `n` random tiles anew: n ≥ 1 draws with replacement, each distinct tile edited once."""
         key_locs, key_lava, key_apply = random.split(key, 3)
@@ -97,8 +107,7 @@ class LavaDesign:
         edited = jnp.where(first_occurrences(locs), locs, TILES)
         tiles = level.lava.reshape(-1).at[edited].set(lava, mode="drop")
         goal, agent = (jnp.where(jnp.any(locs == loc), UNPLACED, loc) for loc in (level.goal, level.agent))
-        tiles, goal = place(key_goal, tiles, goal, agent)
-        tiles, agent = place(key_agent, tiles, agent, goal)
+        tiles, goal, agent = place_both(key_goal, key_agent, Plan(tiles, goal, agent))
         return make_level(tiles.reshape(SIDE, SIDE), agent, goal)
 
     def describe(self, level: LavaLevel) -> Mapping[str, Float[Array, ""]]:

@@ -12,6 +12,7 @@ from jax import random
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from tutelage.envs.maze import render
+from tutelage.envs.maze.drafts import UNPLACED, MazeDesigning, MazeEditing, Plan, place, place_both
 from tutelage.envs.maze.level import (
     FLOOR,
     GOAL,
@@ -22,14 +23,11 @@ from tutelage.envs.maze.level import (
     level_to_rows,
     make_level,
     random_direction,
-    random_tile,
 )
 from tutelage.envs.maze.paths import path_length
 
 Generator = Literal["variable", "fixed", "empty"]
 Edit = Literal["wall", "empty", "goal", "agent"]
-
-UNPLACED = -1
 
 
 @dataclass(frozen=True)
@@ -94,6 +92,14 @@ class MazeDesign:
             "empty": jnp.int32(0),
         }[self.generator]
 
+    def designing(self) -> MazeDesigning:
+        """The generator's procedure, for a teacher that chooses."""
+        return MazeDesigning(self.height, self.width, self.design_steps, self.budget)
+
+    def editing(self, n: int) -> MazeEditing:
+        """`n` edits, for a teacher that chooses."""
+        return MazeEditing(self.height, self.width, self.edits, n)
+
     def edit(self, key: Key[Array, ""], level: MazeLevel, n: int) -> MazeLevel:
         """Sets up to `n` random tiles anew: n ≥ 1 draws with replacement, each distinct tile edited once."""
         key_locs, key_kinds, key_apply = random.split(key, 3)
@@ -116,8 +122,7 @@ class MazeDesign:
         tiles = jnp.where(edited, locs, self.tiles)
         walls = level.walls.reshape(-1).at[tiles].set(wall, mode="drop")
         goal, agent = moved(level.goal, locs, to_goal), moved(level.agent, locs, to_agent)
-        walls, goal = place(key_goal, walls, goal, agent)
-        walls, agent = place(key_agent, walls, agent, goal)
+        walls, goal, agent = place_both(key_goal, key_agent, Plan(walls, goal, agent))
         return make_level(walls.reshape(level.walls.shape), agent, goal, random_direction(key_direction))
 
     def _is_kind(self, kinds: Int[Array, " n"], kind: Edit) -> Bool[Array, " n"]:
@@ -160,20 +165,6 @@ class MazeDesign:
         for mark, word in ((START, "start"), (GOAL, "goal")):
             if text.count(mark) != 1:
                 raise ValueError(f"A maze level has exactly one {word} {mark!r}, not {text.count(mark)}.")
-
-
-def place(
-    key: Key[Array, ""], walls: Bool[Array, " tiles"], loc: Int[Array, ""], other: Int[Array, ""]
-) -> tuple[Bool[Array, " tiles"], Int[Array, ""]]:
-    """Puts an `UNPLACED` goal or start on a random free tile: no wall, and not where the `other` of the two is.
-
-    If walls have left no tile free, a random one gives way.
-    """
-    apart = jnp.arange(walls.size) != other
-    free = apart & ~walls
-    found = random_tile(key, jnp.where(jnp.any(free), free, apart))
-    loc = jnp.where(loc == UNPLACED, found, loc)
-    return walls.at[loc].set(False), loc
 
 
 def moved(loc: Int[Array, ""], edited: Int[Array, " n"], here: Bool[Array, " n"]) -> Int[Array, ""]:

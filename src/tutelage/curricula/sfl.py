@@ -1,0 +1,129 @@
+"""SFL, sampling for learnability: now and then look for the levels that are solved about half the time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Key, PyTree
+
+from tutelage.curricula import buffer as buffers
+from tutelage.curricula.buffer import Buffer, BufferConfig
+from tutelage.curricula.classroom import Classroom, Curated, Journal, State, next_cycle, when
+from tutelage.curricula.scores import Evidence, Marks, ScoreName, mark
+from tutelage.env import Level
+from tutelage.student.rollout import episodes, rollout
+
+
+@dataclass(frozen=True)
+class SFL(Curated):
+    """Sampling for learnability (Rutherford et al. 2024).
+
+    Every so many updates the student is rolled out on many random levels, and the K of highest learnability p(1 − p)
+    make up the buffer until the next time. A part of the slots trains on levels drawn from it uniformly, the others on
+    new random levels.
+    """
+
+    buffer: BufferConfig = BufferConfig(capacity=1000, prioritisation="top-k", top_k=1000, staleness=0.0, min_fill=0.0)
+    """The K chosen levels. They are replaced all at once and drawn uniformly: only `capacity` matters."""
+    score: ScoreName = "learnability"
+    """What the log calls the score of a level in a training rollout. The choice is by learnability in any case."""
+    scout_every: int = 100
+    """Student updates between two searches."""
+    scout_batches: int = 5
+    """Batches of random levels in a search, played one after another."""
+    scout_levels: int = 5000
+    """Levels in such a batch, played side by side."""
+    scout_episodes: int = 8
+    """The fewest episodes on each of them: a search lasts this many times as long as an episode may."""
+    chosen_share: float = 0.5
+    """Share of the slots that train on chosen levels."""
+
+    def __post_init__(self):
+        if min(self.scout_every, self.scout_batches, self.scout_levels, self.scout_episodes) < 1:
+            raise ValueError("method.scout-every, -batches, -levels and -episodes must be at least 1.")
+        if self.scout_batches * self.scout_levels < self.buffer.capacity:
+            raise ValueError("method.scout-batches × scout-levels must be at least method.buffer.capacity.")
+        if not 0 <= self.chosen_share <= 1:
+            raise ValueError(f"method.chosen-share must lie in [0, 1], not {self.chosen_share}.")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Mean learnability of the levels chosen by a search, and of all it looked at."""
+        return ("sfl/learnability", "sfl/learnability_random")
+
+    def journal_rows(self, room: Classroom, cycles: int) -> int:
+        """K levels at every search."""
+        return -(-self.buffer.capacity // room.slots) * -(-cycles // self.scout_every)
+
+    def cycle(self, room: Classroom, s: State) -> State:
+        """Search if it is time; then roll out on chosen and on new levels, and learn from both."""
+        s = when(s.updates % self.scout_every == 0, lambda s: self.scout(room, s), next_cycle(s))
+        s, key = s.next_key()
+        key_drawn, key_new = jax.random.split(key)
+        count = round(self.chosen_share * room.slots)
+        drawn = jax.random.randint(key_drawn, (count,), 0, self.buffer.capacity)
+        chosen = jax.tree.map(lambda x: x[drawn], s.buffer.levels)
+        new = self.generate(room, key_new, room.slots - count)
+        s, trial = self.play_together(room, s, {"replay": chosen, "explore": new})
+        return self.learn(room, s, trial)
+
+    def scout(self, room: Classroom, s: State) -> State:
+        """Estimate the learnability of many random levels and keep the best."""
+        s, key = s.next_key()
+
+        def batch(key: Key[Array, ""]) -> tuple[Level, Marks]:
+            key_new, key_play = jax.random.split(key)
+            levels = self.generate(room, key_new, self.scout_levels)
+            return levels, learnability(room, key_play, s.learner.student, levels, self._scout_steps(room))
+
+        found = lax.map(batch, jax.random.split(key, self.scout_batches))
+        levels, marks = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), found)
+        score, best = lax.top_k(marks.score[:, 0], self.buffer.capacity)
+        levels, best_return = jax.tree.map(lambda x: x[best], (levels, marks.best_return[:, 0]))
+        s = replace(s, buffer=_replaced(s, levels, score, best_return), rollouts=self._rollouts_after_scouting(room, s))
+        if s.log is None:
+            return s
+        b = s.buffer
+        entries = Journal(levels, b.id, b.parent, b.generation, b.birth, score, jnp.ones_like(score, bool))
+        notes = {name: (x.sum(), jnp.float32(x.size)) for name, x in zip(self.notes, (score, marks.score), strict=True)}
+        return replace(s, log=s.log.write(entries).note(**notes))
+
+    def _scout_steps(self, room: Classroom) -> int:
+        return self.scout_episodes * room.env.max_steps
+
+    def _rollouts_after_scouting(self, room: Classroom, s: State) -> Array:
+        """A search counts as the rollouts of P slots that play as many steps; what is left over goes to later ones."""
+        steps, unit = self.scout_batches * self.scout_levels * self._scout_steps(room), room.slots * room.steps
+        before = s.updates // self.scout_every  # searches so far
+        left_over = (before + 1) * (steps % unit) // unit - before * (steps % unit) // unit
+        return s.rollouts + steps // unit + left_over
+
+
+def learnability(room: Classroom, key: Key[Array, ""], student: PyTree, levels: Level, steps: int) -> Marks:
+    """p(1 − p) of each level, p the share of the episodes solved that ended within `steps` steps of playing it."""
+    queue = jnp.arange(jax.tree.leaves(levels)[0].shape[0], dtype=jnp.int32)[:, None]
+    r = rollout(key, room.env, student, levels, queue, steps)
+    eps = episodes(r)
+    evidence = Evidence(r, eps, jnp.zeros_like(r.reward), room.env.solved(eps.returns))
+    return mark("learnability", "mean", evidence, None, 1)
+
+
+def _replaced(s: State, levels: Level, score: Float[Array, " K"], best_return: Float[Array, " K"]) -> Buffer:
+    """A buffer of these levels alone, with ids never used before."""
+    count, old = score.shape[0], s.buffer
+    return Buffer(
+        levels=levels,
+        score=score,
+        best_return=best_return,
+        staleness=jnp.zeros_like(old.staleness),
+        filled=jnp.int32(count),
+        id=old.next_id + jnp.arange(count, dtype=jnp.int32),
+        parent=jnp.full_like(old.parent, -1),
+        generation=jnp.zeros_like(old.generation),
+        birth=jnp.broadcast_to(s.updates, old.birth.shape),
+        fingerprint=jax.vmap(buffers.fingerprint)(levels),
+        next_id=old.next_id + count,
+    )

@@ -1,0 +1,115 @@
+"""PAIRED: regret as NumPy has it, and a teacher that finds it."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import taught
+import tutelage as tut
+from tutelage.student.rollout import Episodes
+
+PAIRED = tut.PAIRED(taught.BUFFER, teacher=taught.TEACHER)
+RISE = 0.08
+
+
+def by_hand(slots: list[list[float]], steps: int = 6) -> Episodes:
+    """Episodes of the given returns, ended one a step; figures of steps where none ended mean nothing."""
+    ended = np.zeros((steps, len(slots)), bool)
+    returns = np.full((steps, len(slots)), 77.0, np.float32)
+    for p, slot in enumerate(slots):
+        for t, value in enumerate(slot):
+            ended[t, p], returns[t, p] = True, value
+    return Episodes(jnp.asarray(ended), jnp.asarray(returns), jnp.ones(ended.shape))
+
+
+def reference(protagonist: list[float], antagonist: list[float], flexible: bool) -> float:
+    def mean(x):
+        return float(np.mean(x)) if x else 0.0
+
+    def best(x):
+        return max(x, default=0.0)
+
+    a, b = antagonist, protagonist
+    if flexible and best(protagonist) >= best(antagonist):
+        a, b = protagonist, antagonist
+    return max(best(a) - mean(b), 0.0)
+
+
+returns = st.lists(st.sampled_from([-1.0, -0.25, 0.0, 0.5, 0.75, 1.0]), max_size=6)
+
+
+@pytest.mark.parametrize("flexible", [False, True])
+@settings(deadline=None, max_examples=60)
+@given(slots=st.lists(st.tuples(returns, returns), min_size=3, max_size=3))
+def test_regret_is_best_minus_mean_clipped_at_zero(flexible, slots):
+    method = replace(PAIRED, flexible=flexible)
+    found = method.regret(by_hand([p for p, _ in slots]), by_hand([a for _, a in slots]))
+    assert np.allclose(found, [reference(p, a, flexible) for p, a in slots], atol=1e-6)
+
+
+def test_regret_by_example():
+    protagonist, antagonist = by_hand([[0.5, 0.0], [1.0, 0.8], []]), by_hand([[0.9, 0.1], [0.2], [0.6]])
+    assert np.allclose(PAIRED.regret(protagonist, antagonist), [0.65, 0.0, 0.6])
+    assert np.allclose(replace(PAIRED, flexible=True).regret(protagonist, antagonist), [0.65, 0.8, 0.6])
+
+
+@pytest.fixture(scope="module")
+def cycled():
+    config = taught.tiny(PAIRED)
+    room, before = config.classroom(), taught.one_seed(config)
+    return before, jax.jit(lambda s: PAIRED.cycle(room, s))(before)
+
+
+def test_all_three_learn_in_a_cycle_and_only_the_protagonist_counts(cycled):
+    before, after = cycled
+    assert not taught.same(before.learner, after.learner)
+    assert not taught.same(before.own.antagonist, after.own.antagonist)
+    assert not taught.same(before.own.teacher, after.own.teacher)
+    assert (int(after.updates), int(after.cycles), int(after.rollouts)) == (1, 1, 1)
+    assert int(after.buffer.filled) > 0, "levels are kept to be looked at"
+
+
+def test_the_two_students_start_different(cycled):
+    before, _ = cycled
+    assert not taught.same(before.learner.student, before.own.antagonist.student)
+
+
+def test_seeds_share_nothing():
+    taught.check_seeds(PAIRED)
+
+
+def test_a_run_resumes_exactly(tmp_path):
+    run = taught.check_resume(PAIRED, tmp_path / "run")
+    assert (run.levels().generation == 0).all()
+
+
+def test_the_command_line_trains_it(tmp_path):
+    taught.check_cli("paired", "teacher", tmp_path / "run")
+
+
+def test_the_teacher_learns_to_find_regret():
+    """Students that learn slowly, so that what regret there is depends on the levels."""
+    method = tut.PAIRED(taught.BUFFER, teacher=taught.EAGER)
+    config = taught.eager(method, ppo=tut.PPO(learning_rate=1e-4, discount=0.98))
+    room = config.classroom()
+    skilled, naive = taught.trained(config, 90)
+
+    @jax.jit
+    def regret(s, key):
+        s, work = method.design(room, replace(s, key=key))
+
+        def play(s):
+            return method.play(room, s, work.levels, "explore")
+
+        s, protagonist = play(s)
+        _, antagonist = method.as_antagonist(s, play)
+        return method.regret(protagonist.episodes, antagonist.episodes).mean()
+
+    keys = jax.random.split(jax.random.key(1), 20)
+    after, before = (np.mean([regret(s, k) for k in keys]) for s in (skilled, naive))
+    assert after > before + RISE, (after, before)
