@@ -1,0 +1,120 @@
+"""The bipedal domain: gymnasium's BipedalWalker on terrain that a teacher sets, with the physics of Box2D."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, get_args
+
+import jax
+import numpy as np
+from jaxtyping import Array, Key
+
+from tutelage.env import Suite
+from tutelage.envs.bipedal import render, suite
+from tutelage.envs.bipedal.design import Generator, Parameters, WalkerDesign
+from tutelage.envs.bipedal.env import Walker, WalkerState
+from tutelage.envs.bipedal.level import WalkerLevel
+from tutelage.envs.bipedal.physics import Solver
+from tutelage.envs.bipedal.terrain import Rules
+from tutelage.student.nets import Flatten
+
+__all__ = ["PoetDomain", "Walker", "WalkerDesign", "WalkerDomain", "WalkerLevel", "WalkerState"]
+
+Stumps = Literal["keep", "shorten"]
+
+
+@dataclass(frozen=True)
+class WalkerDomain:
+    """Terrains of eight parameters, the student that walks them and the teacher that designs them."""
+
+    generator: Generator = "full"
+    """The ranges of a new level's parameters: all there is, or ACCEL's first levels (easy)."""
+
+    stumps: Stumps = "keep"
+    """Whether the stretch that a stump begins stays flat to its end (keep, as in ACCEL) or ends with it (shorten)."""
+
+    max_steps: int = 2000
+    """Steps until an episode is cut off."""
+
+    solver: Solver = "reduced"
+    """How velocities are solved for: by the fast solver, or iteration by iteration as Box2D does (exact)."""
+
+    def __post_init__(self) -> None:
+        if self.stumps not in get_args(Stumps):
+            raise ValueError(f"The stumps are one of {get_args(Stumps)}, not {self.stumps!r}.")
+        if self.solver not in get_args(Solver):
+            raise ValueError(f"The solver is one of {get_args(Solver)}, not {self.solver!r}.")
+        self.env()  # these two check the rest
+        self.design()
+
+    @property
+    def name(self) -> str:
+        """The domain's name in presets and on the command line."""
+        return "bipedal"
+
+    @property
+    def parameters(self) -> Parameters:
+        """How many numbers the teacher sets."""
+        return 8
+
+    @property
+    def rules(self) -> Rules:
+        """How a level becomes terrain."""
+        return "parametrised" if self.stumps == "keep" else "poet"
+
+    def env(self) -> Walker:
+        """The walker that the student trains."""
+        return Walker(self.rules, self.max_steps, self.solver)
+
+    def design(self) -> WalkerDesign:
+        """The terrains that the teacher may design."""
+        return WalkerDesign(self.parameters, self.generator, self.rules)
+
+    def encoder(self, key: Key[Array, ""]) -> Flatten:
+        """The 24 numbers of the observation, as they are."""
+        return Flatten(24)
+
+    def suites(self) -> Mapping[str, Suite]:
+        """The paper's test levels, those of POET, far harder ones, and gymnasium's two to validate on."""
+        return suite.suites(partial(Walker, solver=self.solver), self.rules)
+
+    def real_suites(self) -> Mapping[str, Suite]:
+        """The same levels in gymnasium's Box2D."""
+        from tutelage.envs.bipedal.real import RealWalker
+
+        return suite.suites(RealWalker, self.rules)
+
+    def film(self, level: WalkerLevel, states: WalkerState) -> list[np.ndarray]:
+        """Pictures of an episode; the camera follows the walker."""
+        bodies = states.bodies
+        poses = np.stack([np.asarray(bodies.x), np.asarray(bodies.y), np.asarray(bodies.angle)], axis=-1)
+        return render.film(jax.tree.map(lambda x: x[0], states.terrain), poses)
+
+
+@dataclass(frozen=True)
+class PoetDomain(WalkerDomain):
+    """Terrains of POET's five parameters: no stairs."""
+
+    @property
+    def name(self) -> str:
+        """The domain's name in presets and on the command line."""
+        return "bipedal-poet"
+
+    @property
+    def parameters(self) -> Parameters:
+        """How many numbers the teacher sets."""
+        return 5
+
+    def suites(self) -> Mapping[str, Suite]:
+        """POET's levels come first."""
+        return _poet_first(super().suites())
+
+    def real_suites(self) -> Mapping[str, Suite]:
+        """The same levels in gymnasium's Box2D."""
+        return _poet_first(super().real_suites())
+
+
+def _poet_first(suites: Mapping[str, Suite]) -> Mapping[str, Suite]:
+    return {"bipedal-poet": suites["bipedal-poet"], **suites}

@@ -1,0 +1,224 @@
+"""The contacts of the four leg bodies: found among the cells around them, the deepest kept, known again later.
+
+Every pair of a leg body and a piece of ground near it is a candidate: `[kind, body, cell, …]`, kind 0 the cell's edge,
+kind 1 its rectangle. The six deepest are kept, on an axis of eight; more than six at once are not seen in walking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+from tutelage.envs.bipedal import manifold
+from tutelage.envs.bipedal.body import (
+    HALF_WIDTH,
+    INVERSE_INERTIA,
+    INVERSE_MASS,
+    LEGS,
+    Body,
+    Num,
+    Polygon,
+    leg_polygon,
+    turn,
+    unturn,
+)
+from tutelage.envs.bipedal.ground import Cells, Look, first_cell
+from tutelage.envs.bipedal.lanes import choose, fence, index, some, spread, where
+from tutelage.envs.bipedal.manifold import Manifold
+
+WINDOW = 8  # cells around a body: its length and a step's movement fit in
+SLOTS = 6
+AXIS = 8  # SLOTS, rounded up to a power of two
+FEET = (1, 3)  # the lower legs among the leg bodies 0 … 3
+NOTHING = 2048  # after all codes of candidates: 512 · body + 256 · kind + cell
+
+Pose = tuple[Num, Num, Num]  # x, y, angle of a centre of mass
+Legs = Sequence[Pose | Body]
+Feet = tuple[Bool[Array, "..."], Bool[Array, "..."]]  # of the left and the right lower leg
+Pair = tuple[Num, Num]  # one number for each of a manifold's two points
+
+
+class Memory(NamedTuple):
+    """The contacts of the last step, by what touched what, with their impulses. All `[8, …]`."""
+
+    key: Int[Array, "8 ..."]  # 512 · body + the ground's number; −1 for none
+    feature: tuple[Int[Array, "8 ..."], Int[Array, "8 ..."]]
+    normal: Pair
+    tangent: Pair
+
+
+class Contact(NamedTuple):
+    """A contact, or an axis of them.
+
+    The reference side is given in its owner's frame, the points in that of the other, so that both can be placed again
+    when the body has moved.
+    """
+
+    key: Int[Array, "..."]
+    body: Int[Array, "..."]  # 0 … 3, one less than its number among all bodies
+    on: tuple[Bool[Array, "..."], Bool[Array, "..."]]
+    feature: tuple[Int[Array, "..."], Int[Array, "..."]]
+    by_body: Bool[Array, "..."]
+    side_x: Num
+    side_y: Num
+    plane_x: Num
+    plane_y: Num
+    x: Pair
+    y: Pair
+    normal_x: Num  # in the world, from the ground to the body
+    normal_y: Num
+    arm_x: Pair  # from the body's centre of mass to where the impulses act
+    arm_y: Pair
+    inverse_mass: Num
+    inverse_inertia: Num
+
+
+def empty_memory(like: Num) -> Memory:
+    """That of a walker in the air."""
+    none = jnp.zeros((AXIS, *like.shape), jnp.float32)
+    key = jnp.full(none.shape, -1, jnp.int32)
+    return Memory(key, (key, key), (none, none), (none, none))
+
+
+def survey(legs: Legs, look: Look) -> tuple[Int[Array, "4 8 ..."], Cells]:
+    """The numbers of the cells around each leg body, and what is there."""
+    x = spread([leg.x for leg in legs])
+    reach = spread([jnp.abs(jnp.sin(leg.angle)) for leg in legs]) * 0.57 + 0.14
+    lanes = x.ndim - 1
+    cell = fence(jnp.expand_dims(first_cell(x - reach, WINDOW), 1) + jnp.expand_dims(index(WINDOW, lanes), 0))
+    return cell, fence(look(cell))
+
+
+def leg_shapes(x: Num, y: Num, angle: Num) -> Polygon:
+    """The leg bodies at poses `[4, …]`, with an axis for the cells: `[4, 1, …]`."""
+    upper = index(LEGS, x.ndim - 1) % 2 == 0
+    shape = leg_polygon(x, y, angle, jnp.where(upper, *HALF_WIDTH))
+    return fence(jax.tree.map(lambda v: jnp.expand_dims(v, 1), shape))
+
+
+def depths(legs: Legs, cells: Cells) -> Num:
+    """How near each candidate's points are to its reference side, `[kind, body, cell, …]`; infinite for no contact."""
+    shapes = leg_shapes(*(spread([leg[k] for leg in legs]) for k in range(3)))
+    edge = manifold.with_edge(shapes, cells.x1, cells.y1, cells.x2, cells.y2)
+    box = manifold.with_box(shapes, cells.left, cells.right, cells.top, cells.bottom)
+    return fence(spread([edge.depth, jnp.where(cells.box_again & _inner(cells), jnp.inf, box.depth)]))
+
+
+def _inner(cells: Cells) -> Bool[Array, "1 8 ..."]:
+    """Not the window's first cell, which stands for a rectangle that begins before it."""
+    return jnp.expand_dims(index(WINDOW, cells.box.ndim - 2), 0) > 0
+
+
+def deepest(depth: Num, cell: Int[Array, "4 8 ..."]) -> Int[Array, "8 ..."]:
+    """The codes of the deepest candidates, `NOTHING` where there are no more."""
+    lanes = cell.ndim - 2
+    body = jnp.expand_dims(index(LEGS, lanes + 1), 0)
+    kind = index(2, lanes + 2)
+    code = 512 * body + 256 * kind + jnp.expand_dims(cell, 0)
+    found = []
+    for _ in range(SLOTS):
+        least = jnp.min(depth, axis=(0, 1, 2))
+        best = jnp.min(jnp.where((depth == least) & (depth < jnp.inf), code, NOTHING), axis=(0, 1, 2))
+        depth, best = fence((jnp.where(code == best, jnp.inf, depth), best))
+        found.append(best)
+    return spread([*found, *(jnp.full_like(found[0], NOTHING),) * (AXIS - SLOTS)])
+
+
+def meet(code: Int[Array, "8 ..."], legs: Legs, look: Look) -> Contact:
+    """The contacts of these codes, `[8, …]`."""
+    there = code < NOTHING
+    body, kind = jnp.where(there, code >> 9, 0), code >> 8 & 1
+    cells = fence(look(jnp.where(there, code & 255, 0)))
+    x, y, angle = fence(tuple(choose(body, [leg[k] for leg in legs]) for k in range(3)))
+    upper = body % 2 == 0
+    shape = fence(leg_polygon(x, y, angle, jnp.where(upper, *HALF_WIDTH)))
+    edge = manifold.with_edge(shape, cells.x1, cells.y1, cells.x2, cells.y2)
+    box = manifold.with_box(shape, cells.left, cells.right, cells.top, cells.bottom)
+    found = fence(where(kind == 0, edge, box))
+    ground = jnp.where(kind == 0, code & 255, 256 + cells.box)
+    on = (found.on[0] & there, found.on[1] & there)
+    key = jnp.where(on[0] | on[1], 512 * body + ground, -1)
+    masses = (jnp.where(upper, v[1], v[2]) for v in (INVERSE_MASS, INVERSE_INERTIA))
+    return fence(Contact(key, body, on, found.feature, found.by_body, *_anchored(found, x, y, angle), *masses))
+
+
+def _anchored(found: Manifold, x: Num, y: Num, angle: Num) -> tuple:
+    """A manifold's geometry in the frames of its owners, and as the velocity solver wants it."""
+    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    n = (found.normal_x, found.normal_y)
+    side = where(found.by_body, unturn(cos, sin, *n), n)
+    plane = where(found.by_body, unturn(cos, sin, found.plane_x - x, found.plane_y - y), (found.plane_x, found.plane_y))
+    points = [
+        where(found.by_body, (px, py), unturn(cos, sin, px - x, py - y))
+        for px, py in zip(found.x, found.y, strict=True)
+    ]
+    gaps = [n[0] * (px - found.plane_x) + n[1] * (py - found.plane_y) for px, py in zip(found.x, found.y, strict=True)]
+    arm_x = tuple(px - 0.5 * gap * n[0] - x for px, gap in zip(found.x, gaps, strict=True))
+    arm_y = tuple(py - 0.5 * gap * n[1] - y for py, gap in zip(found.y, gaps, strict=True))
+    outward = where(found.by_body, (-n[0], -n[1]), n)
+    return (*side, *plane, tuple(p[0] for p in points), tuple(p[1] for p in points), *outward, arm_x, arm_y)
+
+
+def placed(contact: Contact, k: int, x: Num, y: Num, angle: Num) -> tuple[Num, Num, Num, Num, Num]:
+    """Point k of a contact when its body is at this pose: normal to the body, arm from its centre, separation."""
+    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    nx, ny = where(contact.by_body, turn(cos, sin, contact.side_x, contact.side_y), (contact.side_x, contact.side_y))
+    moving = where(contact.by_body, (contact.plane_x, contact.plane_y), (contact.x[k], contact.y[k]))
+    fixed = where(contact.by_body, (contact.x[k], contact.y[k]), (contact.plane_x, contact.plane_y))
+    mx, my = turn(cos, sin, *moving)
+    sign = jnp.where(contact.by_body, -1.0, 1.0)
+    gap = sign * ((x + mx - fixed[0]) * nx + (y + my - fixed[1]) * ny)
+    arm_x = jnp.where(contact.by_body, fixed[0] - x, mx)
+    arm_y = jnp.where(contact.by_body, fixed[1] - y, my)
+    return sign * nx, sign * ny, arm_x, arm_y, gap
+
+
+def moved_along(contact: Contact, legs: Sequence[tuple[Num, ...]]) -> Contact:
+    """The contacts `[8, …]` as the velocity solver wants them when the leg bodies have come to other poses."""
+    x, y, angle = fence(tuple(choose(contact.body, [leg[k] for leg in legs]) for k in range(3)))
+    arms = []
+    for k in range(2):
+        nx, ny, arm_x, arm_y, gap = placed(contact, k, x, y, angle)
+        half = jnp.where(contact.by_body, -0.5, 0.5) * gap
+        arms.append((arm_x - half * nx, arm_y - half * ny))
+    (ax, ay), (bx, by) = arms
+    return fence(contact._replace(normal_x=nx, normal_y=ny, arm_x=(ax, bx), arm_y=(ay, by)))
+
+
+def recall(contact: Contact, memory: Memory) -> Memory:
+    """The contacts `[8, …]` as memory: with the impulses of points that were there before, by key and feature."""
+    normal, tangent = [], []
+    for k in range(2):
+        n = t = jnp.zeros(contact.key.shape, jnp.float32)
+        for j in range(2):
+            same = jnp.expand_dims(contact.key, 1) == jnp.expand_dims(memory.key, 0)
+            same &= jnp.expand_dims(contact.feature[k], 1) == jnp.expand_dims(memory.feature[j], 0)
+            same &= jnp.expand_dims(contact.on[k], 1)
+            n += jnp.sum(jnp.where(same, jnp.expand_dims(memory.normal[j], 0), 0.0), axis=1)
+            t += jnp.sum(jnp.where(same, jnp.expand_dims(memory.tangent[j], 0), 0.0), axis=1)
+        normal.append(n)
+        tangent.append(t)
+    feature = tuple(jnp.where(on, f, -1) for on, f in zip(contact.on, contact.feature, strict=True))
+    return fence(Memory(contact.key, feature, tuple(normal), tuple(tangent)))  # type: ignore[arg-type]
+
+
+def latched(feet: Feet, before: Memory, now: Memory) -> Feet:
+    """Gymnasium's ground flags: a begin sets them, an end clears them, whatever else still touches. Ends come last."""
+    out = []
+    for flag, body in zip(feet, FEET, strict=True):
+        begun, ended = _news(before.key, now.key, body)
+        out.append((flag | begun) & ~ended)
+    return out[0], out[1]
+
+
+def _news(
+    before: Int[Array, "8 ..."], now: Int[Array, "8 ..."], body: int
+) -> tuple[Bool[Array, "..."], Bool[Array, "..."]]:
+    """Whether a contact of the leg body (0 … 3) began, and whether one ended, by the keys before and now."""
+    known = some(jnp.expand_dims(before, 1) == jnp.expand_dims(now, 0))
+    lasting = some(jnp.expand_dims(now, 1) == jnp.expand_dims(before, 0))
+    return some((now >> 9 == body) & ~known), some((before >> 9 == body) & ~lasting)

@@ -1,0 +1,142 @@
+"""The walker's terrain as the teacher meets it: ranges, edits, complexity metrics, pictures and JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax, random
+from jaxtyping import Array, Float, Int, Key
+
+from tutelage.envs.bipedal import render
+from tutelage.envs.bipedal.level import NAMES, PAIRS, WalkerLevel, in_order, make_level
+from tutelage.envs.bipedal.terrain import Rules
+
+Generator = Literal["full", "easy"]
+Parameters = Literal[5, 8]
+
+# By NAMES. The easy generator's are the first levels of ACCEL, in which only the roughness is left to chance.
+FULL_LOW = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+FULL_HIGH = (10.0, 10.0, 10.0, 5.0, 5.0, 5.0, 5.0, 9.0)
+EASY_LOW = (0.0, 0.0, 0.8, 0.0, 0.4, 0.0, 0.4, 1.0)
+EASY_HIGH = (0.6, 0.0, 0.8, 0.0, 0.4, 0.0, 0.4, 1.0)
+EDIT = (0.6, 0.4, 0.4, 0.2, 0.2, 0.2, 0.2, 1.0)  # that of the roughness is the largest of a random edit
+NO_STAIRS = (0.0, 0.0, 1.0)
+
+CHALLENGES = ((0, 4.5), (2, 6.0), (4, 2.4))  # POET's: at least this rough, with pits so wide, with stumps so high
+SEEDS = 2**32
+
+
+@dataclass(frozen=True)
+class WalkerDesign:
+    """How terrains come about: eight parameters, or the first five, without stairs, as in POET; and a random seed.
+
+    A new level's parameters are uniform in the generator's ranges, the two ends of a range then put in order.
+    """
+
+    parameters: Parameters = 8
+    generator: Generator = "full"
+    rules: Rules = "parametrised"
+
+    def __post_init__(self) -> None:
+        if self.parameters not in get_args(Parameters):
+            raise ValueError(f"A terrain has 5 or 8 parameters, not {self.parameters}.")
+        if self.generator not in get_args(Generator):
+            raise ValueError(f"The generator is one of {get_args(Generator)}, not {self.generator!r}.")
+        if self.rules not in get_args(Rules):
+            raise ValueError(f"The rules are one of {get_args(Rules)}, not {self.rules!r}.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the parameters are called."""
+        return NAMES[: self.parameters]
+
+    @property
+    def low(self) -> np.ndarray:
+        """The smallest parameters of a new level."""
+        return np.array((EASY_LOW if self.generator == "easy" else FULL_LOW)[: self.parameters], np.float32)
+
+    @property
+    def high(self) -> np.ndarray:
+        """The largest parameters of a new level."""
+        return np.array((EASY_HIGH if self.generator == "easy" else FULL_HIGH)[: self.parameters], np.float32)
+
+    def sample(self, key: Key[Array, ""]) -> WalkerLevel:
+        """The level of a uniformly random teacher."""
+        key_vector, key_seed = random.split(key)
+        share = random.uniform(key_vector, (self.parameters,))
+        return self.from_vector(key_seed, share * (self.high - self.low) + self.low)
+
+    def from_vector(self, key: Key[Array, ""], vector: Float[Array, " parameters"]) -> WalkerLevel:
+        """The level with these parameters, clipped to their ranges and put in order, and a random seed."""
+        return self._level(key, jnp.clip(vector, self.low, self.high))
+
+    def edit(self, key: Key[Array, ""], level: WalkerLevel, n: int) -> WalkerLevel:
+        """Changes `n` times a random parameter by a step up, down or not at all, and draws a new seed."""
+        key_which, key_direction, key_rough, key_seed = random.split(key, 4)
+        which = random.randint(key_which, (n,), 0, self.parameters)
+        direction = random.randint(key_direction, (n,), -1, 2)
+        share = jnp.where(which == 0, random.uniform(key_rough, (n,)), 1.0)
+        return self.apply_edits(key_seed, level, which, direction * share)
+
+    def apply_edits(
+        self, key: Key[Array, ""], level: WalkerLevel, which: Int[Array, " n"], steps: Float[Array, " n"]
+    ) -> WalkerLevel:
+        """Moves parameters in turn by so many of their steps, within the full ranges; their order comes last."""
+        low, high, size = (jnp.asarray(x[: self.parameters], jnp.float32) for x in (FULL_LOW, FULL_HIGH, EDIT))
+
+        def move(genes: Float[Array, " parameters"], change: tuple[Array, Array]):
+            parameter, step = change
+            moved = genes.at[parameter].add(step * size[parameter])
+            return jnp.clip(moved, low, high), None
+
+        genes, _ = lax.scan(move, level.genes[: self.parameters], (which, steps))
+        return self._level(key, genes)
+
+    def _level(self, key: Key[Array, ""], vector: Float[Array, " parameters"]) -> WalkerLevel:
+        rest = jnp.asarray(NO_STAIRS[: len(NAMES) - self.parameters], jnp.float32)
+        return make_level(in_order(jnp.concatenate([vector, rest])), random.bits(key))
+
+    def describe(self, level: WalkerLevel) -> Mapping[str, Float[Array, ""]]:
+        """The parameters, and how many of POET's three challenges are met (difficulty)."""
+        met = [level.genes[gene] >= threshold for gene, threshold in CHALLENGES]
+        parameters = {name: level.genes[i] for i, name in enumerate(self.names)}
+        return parameters | {"difficulty": jnp.stack(met).sum().astype(jnp.float32)}
+
+    def render(self, level: WalkerLevel) -> np.ndarray:
+        """The profile of the whole terrain."""
+        return render.draw(level, self.rules)
+
+    def to_json(self, level: WalkerLevel) -> dict[str, Any]:
+        """The parameters by name, and the seed."""
+        genes = {name: float(str(np.float32(level.genes[i]))) for i, name in enumerate(self.names)}
+        return genes | {"seed": int(level.seed)}
+
+    def from_json(self, data: Any) -> WalkerLevel:
+        """The level that `to_json` wrote, checked."""
+        if not isinstance(data, Mapping) or set(data) != {*self.names, "seed"}:
+            raise ValueError(f"A walker's level of this design space has the keys {', '.join(self.names)} and seed.")
+        for name, low, high in zip(self.names, FULL_LOW, FULL_HIGH, strict=False):
+            if not _is_number(data[name]) or not low <= data[name] <= high:
+                raise ValueError(f"The {_words(name)} of a walker's level is {low:g} to {high:g}, not {data[name]!r}.")
+        for low, high in PAIRS:
+            if high < self.parameters and data[NAMES[low]] > data[NAMES[high]]:
+                raise ValueError(f"The {_words(NAMES[low])} of a walker's level cannot exceed its high end.")
+        if self.parameters == len(NAMES) and data[NAMES[-1]] != round(data[NAMES[-1]]):
+            raise ValueError(f"The {_words(NAMES[-1])} of a walker's level are whole, not {data[NAMES[-1]]!r}.")
+        if type(data["seed"]) is not int or not 0 <= data["seed"] < SEEDS:
+            raise ValueError(f"The seed of a walker's level is 0 to {SEEDS - 1}, not {data['seed']!r}.")
+        rest = NO_STAIRS[: len(NAMES) - self.parameters]
+        return make_level([*(data[name] for name in self.names), *rest], data["seed"])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")

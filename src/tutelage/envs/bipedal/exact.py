@@ -1,0 +1,286 @@
+"""Box2D's own velocity solver: sequential impulses over the joints and the contacts, 180 times.
+
+Joints have a motor, a limit and a point that keeps the two anchors together; contacts have friction and two normal
+impulses, solved as a block. Impulses are accumulated and start from those of the step before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, PyTree
+
+from tutelage.envs.bipedal.body import (
+    FRICTION,
+    INVERSE_INERTIA,
+    INVERSE_MASS,
+    JOINTS,
+    LEGS,
+    SOLVING_ORDER,
+    Bodies,
+    Joint,
+    Num,
+    turn,
+)
+from tutelage.envs.bipedal.contacts import SLOTS, Contact, Memory
+from tutelage.envs.bipedal.lanes import choose, fence, over, split, where
+
+ITERATIONS = 180
+
+Velocity = tuple[Num, Num, Num]  # vx, vy, spin
+Velocities = tuple[Velocity, ...]
+
+
+class JointImpulse(NamedTuple):
+    """What a joint's point, motor and limit have exerted, accumulated over a step."""
+
+    x: Num
+    y: Num
+    motor: Num
+    limit: Num
+
+
+class Drive(NamedTuple):
+    """What a joint's motor is told, and which of the joint's limits it has reached."""
+
+    speed: Num
+    impulse: Num  # the most the motor can exert in a step
+    at_lower: Bool[Array, "..."]
+    at_upper: Bool[Array, "..."]
+
+
+class Hinge(NamedTuple):
+    """A joint's lever arms and the symmetric matrix of point x, point y and angle."""
+
+    ax: Num
+    ay: Num
+    bx: Num
+    by: Num
+    k11: Num
+    k12: Num
+    k13: Num
+    k22: Num
+    k23: Num
+    k33: float
+
+
+class Grip(NamedTuple):
+    """A contact as the velocity solver uses it."""
+
+    on: tuple[Bool[Array, "..."], Bool[Array, "..."]]
+    both: Bool[Array, "..."]  # two points, solved as a block
+    body: Array
+    nx: Num
+    ny: Num
+    arm_x: tuple[Num, Num]
+    arm_y: tuple[Num, Num]
+    lever: tuple[Num, Num]  # arm × normal
+    grasp: tuple[Num, Num]  # arm × tangent
+    k11: Num
+    k12: Num
+    k22: Num
+    normal_mass: tuple[Num, Num]
+    tangent_mass: tuple[Num, Num]
+    inverse_mass: Num
+    inverse_inertia: Num
+
+
+class GripImpulse(NamedTuple):
+    """What a contact's two points have exerted."""
+
+    normal: tuple[Num, Num]
+    tangent: tuple[Num, Num]
+
+
+def solve(
+    bodies: Bodies,
+    velocities: Velocities,
+    drives: Sequence[Drive],
+    joints: tuple[JointImpulse, ...],
+    contacts: Contact,
+    memory: Memory,
+) -> tuple[Velocities, tuple[JointImpulse, ...], PyTree]:
+    """Velocities after the step's impulses, and those impulses; of the contacts as `split` makes them."""
+    hinges = tuple(hinge(joint, bodies) for joint in JOINTS)
+    grips = grips_of(contacts)
+    held = split(GripImpulse(memory.normal, memory.tangent), SLOTS)
+    joints = tuple(_warm(impulse, drive) for impulse, drive in zip(joints, drives, strict=True))
+    velocities, _ = over(_start_grip, velocities, grips, held)
+    for joint, lever, impulse in zip(JOINTS, hinges, joints, strict=True):
+        turning = impulse.motor + impulse.limit
+        velocities = _apply(velocities, joint, lever, impulse.x, impulse.y, turning)
+
+    def iterate(_, state):
+        velocities, joints, held = state
+        joints = list(joints)
+        for j in SOLVING_ORDER:
+            velocities, joints[j] = _solve_joint(velocities, JOINTS[j], hinges[j], drives[j], joints[j])
+        velocities, held = grip_all(velocities, grips, held)
+        return velocities, tuple(joints), held
+
+    return lax.fori_loop(0, ITERATIONS, iterate, (velocities, joints, held))
+
+
+def hinge(joint: Joint, bodies: Bodies) -> Hinge:
+    """The joint at the bodies' present angles."""
+    a, b = bodies[joint.a], bodies[joint.b]
+    ax, ay = turn(jnp.cos(a.angle), jnp.sin(a.angle), *joint.anchor_a)
+    bx, by = turn(jnp.cos(b.angle), jnp.sin(b.angle), *joint.anchor_b)
+    m = INVERSE_MASS[joint.a] + INVERSE_MASS[joint.b]
+    ia, ib = INVERSE_INERTIA[joint.a], INVERSE_INERTIA[joint.b]
+    k11, k12, k22 = m + ia * ay * ay + ib * by * by, -ia * ax * ay - ib * bx * by, m + ia * ax * ax + ib * bx * bx
+    return Hinge(ax, ay, bx, by, k11, k12, -ia * ay - ib * by, k22, ia * ax + ib * bx, ia + ib)
+
+
+def _warm(impulse: JointImpulse, drive: Drive) -> JointImpulse:
+    """The last step's impulse, without that of a limit the joint has left."""
+    limit = jnp.where(drive.at_lower, jnp.maximum(impulse.limit, 0.0), 0.0)
+    return impulse._replace(limit=jnp.where(drive.at_upper, jnp.minimum(impulse.limit, 0.0), limit))
+
+
+def _apply(velocities: Velocities, joint: Joint, lever: Hinge, px: Num, py: Num, turning: Num) -> Velocities:
+    (avx, avy, aw), (bvx, bvy, bw) = velocities[joint.a], velocities[joint.b]
+    ma, mb = INVERSE_MASS[joint.a], INVERSE_MASS[joint.b]
+    ia, ib = INVERSE_INERTIA[joint.a], INVERSE_INERTIA[joint.b]
+    new = list(velocities)
+    new[joint.a] = (avx - ma * px, avy - ma * py, aw - ia * (lever.ax * py - lever.ay * px + turning))
+    new[joint.b] = (bvx + mb * px, bvy + mb * py, bw + ib * (lever.bx * py - lever.by * px + turning))
+    return fence(tuple(new))
+
+
+def _solve_joint(
+    velocities: Velocities, joint: Joint, k: Hinge, drive: Drive, held: JointImpulse
+) -> tuple[Velocities, JointImpulse]:
+    zero = jnp.zeros_like(held.x)
+    relative = velocities[joint.b][2] - velocities[joint.a][2]
+    motor = jnp.clip(held.motor - (relative - drive.speed) / k.k33, -drive.impulse, drive.impulse)
+    velocities = _apply(velocities, joint, k, zero, zero, motor - held.motor)
+    (avx, avy, aw), (bvx, bvy, bw) = velocities[joint.a], velocities[joint.b]
+    cx, cy = bvx - bw * k.by - avx + aw * k.ay, bvy + bw * k.bx - avy - aw * k.ax
+    # With the limit: three equations. Without, or where it would have to pull: the point alone, the limit let go.
+    x3, y3, z3 = _solve_three(k, -cx, -cy, aw - bw)
+    limit = held.limit + z3
+    keeps = (drive.at_lower & (limit >= 0)) | (drive.at_upper & (limit <= 0))
+    x2, y2 = _solve_two(k, -cx + held.limit * k.k13, -cy + held.limit * k.k23)
+    x, y, z = fence(where(keeps, (x3, y3, z3), (x2, y2, -held.limit)))
+    velocities = _apply(velocities, joint, k, x, y, z)
+    return velocities, JointImpulse(held.x + x, held.y + y, motor, held.limit + z)
+
+
+def _solve_two(k: Hinge, x: Num, y: Num) -> tuple[Num, Num]:
+    det = 1 / (k.k11 * k.k22 - k.k12 * k.k12)
+    return det * (k.k22 * x - k.k12 * y), det * (k.k11 * y - k.k12 * x)
+
+
+def _solve_three(k: Hinge, x: Num, y: Num, z: Num) -> tuple[Num, Num, Num]:
+    """By cofactors."""
+    c11, c12, c13 = k.k22 * k.k33 - k.k23 * k.k23, k.k13 * k.k23 - k.k12 * k.k33, k.k12 * k.k23 - k.k13 * k.k22
+    c22, c23, c33 = k.k11 * k.k33 - k.k13 * k.k13, k.k12 * k.k13 - k.k11 * k.k23, k.k11 * k.k22 - k.k12 * k.k12
+    det = 1 / (k.k11 * c11 + k.k12 * c12 + k.k13 * c13)
+    return (
+        det * (c11 * x + c12 * y + c13 * z),
+        det * (c12 * x + c22 * y + c23 * z),
+        det * (c13 * x + c23 * y + c33 * z),
+    )
+
+
+def grips_of(contacts: Contact) -> PyTree:
+    """The contacts `[8, …]`, prepared, as `split` makes them."""
+    return split(fence(_grip(contacts)), SLOTS)
+
+
+def _grip(c: Contact) -> Grip:
+    m, i = c.inverse_mass, c.inverse_inertia
+    a, b = (x * c.normal_y - y * c.normal_x for x, y in zip(c.arm_x, c.arm_y, strict=True))
+    along = tuple(-(x * c.normal_x + y * c.normal_y) for x, y in zip(c.arm_x, c.arm_y, strict=True))
+    k11, k12, k22 = m + i * a * a, m + i * a * b, m + i * b * b
+    both = c.on[0] & c.on[1]
+    sound = k11 * k11 < 1000 * (k11 * k22 - k12 * k12)
+    return Grip(
+        on=(c.on[0], c.on[1] & ~(both & ~sound)),
+        both=both & sound,
+        body=c.body,
+        nx=c.normal_x,
+        ny=c.normal_y,
+        arm_x=c.arm_x,
+        arm_y=c.arm_y,
+        lever=(a, b),
+        grasp=along,
+        k11=k11,
+        k12=k12,
+        k22=k22,
+        normal_mass=(1 / k11, 1 / k22),
+        tangent_mass=(1 / (m + i * along[0] * along[0]), 1 / (m + i * along[1] * along[1])),
+        inverse_mass=m,
+        inverse_inertia=i,
+    )
+
+
+def _start_grip(velocities: Velocities, grip: Grip, impulse: GripImpulse) -> tuple[Velocities, None]:
+    velocity = _velocity_of(velocities, grip.body)
+    for k in range(2):
+        n, t = (jnp.where(grip.on[k], p, 0.0) for p in (impulse.normal[k], impulse.tangent[k]))
+        velocity = _pushed(_pushed(velocity, grip, k, n), grip, k, t, tangent=True)
+    return _put(velocities, grip.body, velocity), None
+
+
+def grip_all(velocities: Velocities, grips: PyTree, held: PyTree) -> tuple[Velocities, PyTree]:
+    """One iteration over the contacts."""
+
+    def grip_one(velocities, grip: Grip, impulse: GripImpulse):
+        velocity, impulse = _solve_grip(_velocity_of(velocities, grip.body), grip, impulse)
+        return fence(_put(velocities, grip.body, velocity)), impulse
+
+    return over(grip_one, velocities, grips, held)
+
+
+def _velocity_of(velocities: Velocities, body: Array) -> Velocity:
+    return tuple(choose(body, [v[i] for v in velocities[1:]]) for i in range(3))  # type: ignore[return-value]
+
+
+def _put(velocities: Velocities, body: Array, velocity: Velocity) -> Velocities:
+    return (velocities[0], *(where(body == b, velocity, velocities[1 + b]) for b in range(LEGS)))
+
+
+def _pushed(velocity: Velocity, grip: Grip, k: int, impulse: Num, tangent: bool = False) -> Velocity:
+    vx, vy, w = velocity
+    dx, dy, lever = (grip.ny, -grip.nx, grip.grasp[k]) if tangent else (grip.nx, grip.ny, grip.lever[k])
+    m, i = grip.inverse_mass * impulse, grip.inverse_inertia * impulse
+    return fence((vx + m * dx, vy + m * dy, w + i * lever))
+
+
+def _solve_grip(velocity: Velocity, grip: Grip, held: GripImpulse) -> tuple[Velocity, GripImpulse]:
+    tangent = []
+    for k in range(2):
+        slip = velocity[0] * grip.ny - velocity[1] * grip.nx + velocity[2] * grip.grasp[k]
+        most = FRICTION * held.normal[k]
+        t = jnp.clip(held.tangent[k] - slip * grip.tangent_mass[k], -most, most)
+        t = jnp.where(grip.on[k], t, held.tangent[k])
+        velocity = _pushed(velocity, grip, k, t - held.tangent[k], tangent=True)
+        tangent.append(t)
+    approach = [velocity[0] * grip.nx + velocity[1] * grip.ny + velocity[2] * lever for lever in grip.lever]
+    block, approach = fence((_block(grip, held.normal, approach), approach))
+    normal = []
+    for k in range(2):
+        alone = jnp.maximum(held.normal[k] - approach[k] * grip.normal_mass[k], 0.0)
+        alone = jnp.where(grip.on[k], alone, held.normal[k])
+        normal.append(jnp.where(grip.both, block[k], alone))
+        velocity = _pushed(velocity, grip, k, normal[k] - held.normal[k])
+    return velocity, GripImpulse(tuple(normal), tuple(tangent))  # type: ignore[arg-type]
+
+
+def _block(grip: Grip, held: tuple[Num, Num], approach: list[Num]) -> tuple[Num, Num]:
+    """Both normal impulses at once: the first of Box2D's four cases that fits; if none does, none changes."""
+    b1 = approach[0] - (grip.k11 * held[0] + grip.k12 * held[1])
+    b2 = approach[1] - (grip.k12 * held[0] + grip.k22 * held[1])
+    det = 1 / (grip.k11 * grip.k22 - grip.k12 * grip.k12)
+    x1, x2 = -det * (grip.k22 * b1 - grip.k12 * b2), -det * (grip.k11 * b2 - grip.k12 * b1)
+    only1, only2 = -b1 * grip.normal_mass[0], -b2 * grip.normal_mass[1]
+    none = jnp.zeros_like(x1)
+    out = where((b1 >= 0) & (b2 >= 0), (none, none), held)
+    out = where((only2 >= 0) & (grip.k12 * only2 + b1 >= 0), (none, only2), out)
+    out = where((only1 >= 0) & (grip.k12 * only1 + b2 >= 0), (only1, none), out)
+    return where((x1 >= 0) & (x2 >= 0), (x1, x2), out)

@@ -1,0 +1,49 @@
+"""The one place where terrain is read: a few cells of it at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from tutelage.envs.bipedal.body import Num
+from tutelage.envs.bipedal.terrain import Terrain
+
+CELL = 14 / 30  # metres
+CELLS = 199  # edges; the last vertex begins none
+
+
+class Cells(NamedTuple):
+    """Some cells of a terrain: the edge over each, and the rectangle that covers it, if any."""
+
+    x1: Num
+    y1: Num
+    x2: Num
+    y2: Num
+    left: Num
+    right: Num
+    top: Num
+    bottom: Num
+    box: Int[Array, "..."]  # the rectangle's number, −1 for none
+    box_again: Bool[Array, "..."]  # the cell before has the same rectangle
+
+
+Look = Callable[[Int[Array, "..."]], Cells]
+
+
+def look(terrain: Terrain, cell: Int[Array, "..."]) -> Cells:
+    """The cells numbered `cell`, 0 … 198."""
+    box = terrain.box[cell]
+    number = terrain.box_id[cell]
+    before = terrain.box_id[jnp.maximum(cell - 1, 0)]
+    again = (number == before) & (cell > 0)
+    sides = (box[..., k] for k in range(4))
+    return Cells(terrain.x[cell], terrain.y[cell], terrain.x[cell + 1], terrain.y[cell + 1], *sides, number, again)
+
+
+def first_cell(x: Float[Array, "..."], cells: int) -> Int[Array, "..."]:
+    """Where a window of `cells` cells begins that holds all that lies right of x, and one cell more."""
+    at = jnp.floor((x - 0.02) * (1 / CELL)).astype(jnp.int32) - 1
+    return jnp.clip(at, 0, CELLS - cells)

@@ -1,0 +1,293 @@
+"""Times of impact: leg bodies that would pass into the ground within a step are stopped where they meet it.
+
+As in Box2D, a struck body is moved back to the moment its core comes within 5 mm of the ground, pushed out and slowed
+down there *alone*, as if it had no joints, and then moves on for the rest of the step. The joints are mended in the next
+step.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Int
+
+from tutelage.envs.bipedal import manifold
+from tutelage.envs.bipedal.body import HALF_LENGTH, HALF_WIDTH, LEGS, SLOP, STEP, Bodies, Body, Num, leg_polygon
+from tutelage.envs.bipedal.contacts import (
+    NOTHING,
+    SLOTS,
+    Contact,
+    Feet,
+    Memory,
+    deepest,
+    depths,
+    latched,
+    meet,
+    moved_along,
+    recall,
+)
+from tutelage.envs.bipedal.exact import GripImpulse, Velocities, grip_all, grips_of
+from tutelage.envs.bipedal.ground import Cells, Look
+from tutelage.envs.bipedal.lanes import choose, fence, index, some_lane, split, spread, unspread, where
+from tutelage.envs.bipedal.position import Poses, push_out_struck
+
+TARGET = SLOP  # the distance of the cores at the time of impact
+TOLERANCE = 0.25 * SLOP
+STRIKES = 2  # pieces of ground a body is followed to
+SEARCH = 20  # steps of the search for the time
+MAX_SHIFT = 2.0  # metres a step
+MAX_TURN = 1.5707964  # radians a step
+
+
+class Piece(NamedTuple):
+    """A piece of ground as a rectangle about (x, y) along the unit vector e; an edge is one without thickness."""
+
+    x: Num
+    y: Num
+    ex: Num
+    ey: Num
+    half_length: Num
+    half_height: Num
+    side: Num  # of an edge: 1 or −1 as the body comes from its left or right; 0 for a rectangle
+
+
+class Sweep(NamedTuple):
+    """Bodies on their way through a step, from the pose at t = 0 by the shift to that at t = 1."""
+
+    x: Num
+    y: Num
+    angle: Num
+    dx: Num
+    dy: Num
+    turn: Num
+    half_width: Num
+
+    def at(self, t: Num | float) -> tuple[Num, Num, Num]:
+        """The pose at a time in [0, 1]."""
+        return self.x + t * self.dx, self.y + t * self.dy, self.angle + t * self.turn
+
+
+class Effort(NamedTuple):
+    """How far impacts are followed."""
+
+    rounds: int  # impacts of one body in a step
+    iterations: int  # over the contacts, to find a struck body's velocity
+
+
+ENOUGH, THOROUGH = Effort(2, 16), Effort(8, 180)
+
+
+class Flight(NamedTuple):
+    """Where the leg bodies stand while impacts are found."""
+
+    start: Poses  # from where they are still to be followed
+    time: tuple[Num, ...]  # when they are there, as a fraction of the step
+    end: Bodies
+    met: Poses  # where their contacts were last looked for
+    memory: Memory
+    feet: Feet
+    any_struck: Bool[Array, "..."]
+
+
+def strike(
+    start: Bodies,
+    end: Bodies,
+    cell: Int[Array, "4 8 ..."],
+    cells: Cells,
+    look: Look,
+    memory: Memory,
+    feet: Feet,
+    effort: Effort,
+) -> tuple[Bodies, Memory, Feet]:
+    """The bodies at the step's end after their impacts, and the contacts and ground flags they then have."""
+
+    def again(state):
+        flight, k = state
+        return _strike_once(flight, cell, cells, look, effort.iterations), k + 1
+
+    legs = tuple(b[:3] for b in start[1:])
+    none = jnp.zeros_like(end[0].x)
+    flight = Flight(legs, (none,) * LEGS, end, legs, memory, feet, none == 0)
+    flight, _ = lax.while_loop(lambda s: some_lane(s[0].any_struck) & (s[1] < effort.rounds), again, (flight, 0))
+    return flight.end, flight.memory, flight.feet
+
+
+def _strike_once(flight: Flight, cell: Int[Array, "4 8 ..."], cells: Cells, look: Look, iterations: int) -> Flight:
+    """The first impact of each leg body on the rest of its way."""
+    end = flight.end
+    share = fence(_times(fence(_sweep(flight.start, end[1:])), cell, cells, look))
+    struck = tuple(t <= 1 for t in share)
+    time = tuple(jnp.where(s, t + f * (1 - t), t) for t, f, s in zip(flight.time, share, struck, strict=True))
+    met = fence(
+        tuple(
+            where(s, tuple(v + f * (w - v) for v, w in zip(a, b[:3], strict=True)), m)
+            for a, b, m, f, s in zip(flight.start, end[1:], flight.met, share, struck, strict=True)
+        )
+    )
+    contacts = meet(deepest(depths(met, cells), cell), met, look)
+    memory = recall(contacts, flight.memory)
+    hit = choose(contacts.body, struck)
+    contacts = contacts._replace(on=fence((contacts.on[0] & hit, contacts.on[1] & hit)))
+    poses = push_out_struck((end[0][:3], *met), split(contacts, SLOTS))
+    velocities = _stopped(contacts, poses, end, iterations)
+    after = [
+        where(s, moved(pose, velocity, (1 - t) * STEP), body)
+        for pose, velocity, body, s, t in zip(poses[1:], velocities[1:], end[1:], struck, time, strict=True)
+    ]
+    start = _where_each(struck, poses[1:], flight.start)
+    any_struck = struck[0] | struck[1] | struck[2] | struck[3]
+    feet = latched(flight.feet, flight.memory, memory)
+    return Flight(start, time, (end[0], *after), met, memory, feet, any_struck)  # type: ignore[arg-type]
+
+
+def _where_each(masks: tuple[Bool[Array, "..."], ...], yes: Poses, no: Poses) -> Poses:
+    """Of each body one of two poses."""
+    return tuple(where(m, a, b) for m, a, b in zip(masks, yes, no, strict=True))
+
+
+def _stopped(contacts: Contact, poses: Poses, end: Bodies, iterations: int) -> Velocities:
+    """The velocities of bodies at these poses after their contacts have stopped them."""
+    grips = grips_of(moved_along(contacts, poses[1:]))
+    none = jnp.zeros_like(contacts.normal_x)
+    held = split(GripImpulse((none, none), (none, none)), SLOTS)
+    velocities = tuple(b[3:] for b in end)
+    return lax.fori_loop(0, iterations, lambda _, s: grip_all(s[0], grips, s[1]), (velocities, held))[0]
+
+
+def moved(pose: tuple[Num, Num, Num], velocity: tuple[Num, Num, Num], seconds: Num | float) -> Body:
+    """The body after this time at this velocity, which is cut where it would carry it too far."""
+    (x, y, angle), (vx, vy, spin) = pose, velocity
+    far = seconds * jnp.sqrt(vx * vx + vy * vy)
+    cut = jnp.where(far > MAX_SHIFT, MAX_SHIFT / jnp.maximum(far, 1e-9), 1.0)
+    wide = seconds * jnp.abs(spin)
+    vx, vy = cut * vx, cut * vy
+    spin = jnp.where(wide > MAX_TURN, MAX_TURN / jnp.maximum(wide, 1e-9), 1.0) * spin
+    return Body(x + seconds * vx, y + seconds * vy, angle + seconds * spin, vx, vy, spin)
+
+
+def _sweep(start: Poses, end: tuple[Body, ...]) -> Sweep:
+    """Of the four leg bodies, `[4, …]`."""
+    poses = [spread([pose[k] for pose in start]) for k in range(3)]
+    shifts = [spread([e[k] - b[k] for b, e in zip(start, end, strict=True)]) for k in range(3)]
+    upper = index(LEGS, end[0].x.ndim) % 2 == 0
+    return Sweep(*poses, *shifts, jnp.where(upper, *HALF_WIDTH))
+
+
+def _times(sweep: Sweep, cell: Int[Array, "4 8 ..."], cells: Cells, look: Look) -> tuple[Num, ...]:
+    """When each leg body is struck, as a fraction of the step; 2 for never."""
+    wide = jax.tree.map(lambda v: jnp.expand_dims(v, 1), sweep)
+    piece = fence(jax.tree.map(lambda e, b: spread([e, b]), _edge(cells, wide), _box(cells)))
+    first, last = _distance(wide.at(0.0), wide.half_width, piece), _distance(wide.at(1.0), wide.half_width, piece)
+    there = spread([cells.x1 < cells.x2, cells.left < cells.right])
+    code = _strikes(jnp.where(there, _urgency(first, last), jnp.inf), cell)
+    code = fence(code)
+    near = fence(look(jnp.where(code < NOTHING, code & 255, 0)))
+    edge = code >> 8 & 1 == 0
+    piece = fence(where(edge, _edge(near, sweep), _box(near)))
+    t = _search(sweep, piece)
+    shape = fence(leg_polygon(*sweep.at(t), sweep.half_width))
+    by_edge = manifold.with_edge(shape, near.x1, near.y1, near.x2, near.y2)
+    by_box = manifold.with_box(shape, near.left, near.right, near.top, near.bottom)
+    touches = (code < NOTHING) & (jnp.where(edge, by_edge.depth, by_box.depth) < jnp.inf)
+    return unspread(jnp.min(jnp.where(touches, t, 2.0), axis=0))
+
+
+def _urgency(first: Num, last: Num) -> Num:
+    """The smaller, the deeper a body would be in the piece at the step's end; infinite if it is not struck.
+
+    None is struck whose core is in the piece already. One whose core is too near at the start is struck at once.
+    """
+    at_once = first < TARGET + TOLERANCE
+    counts = (first > 0) & (at_once | (last < TARGET - TOLERANCE))
+    return jnp.where(counts, jnp.where(at_once, -1.0, 0.0) + last, jnp.inf)
+
+
+def _strikes(urgency: Num, cell: Int[Array, "4 8 ..."]) -> Int[Array, "2 4 ..."]:
+    """The codes 256 · kind + cell of the most urgent pieces of each body."""
+    code = 256 * index(2, cell.ndim) + jnp.expand_dims(cell, 0)
+    found = []
+    for _ in range(STRIKES):
+        least = jnp.min(urgency, axis=(0, 2), keepdims=True)
+        best = jnp.where((urgency == least) & (urgency < jnp.inf), code, NOTHING)
+        best = jnp.min(best, axis=(0, 2), keepdims=True)
+        urgency, best = fence((jnp.where(code == best, jnp.inf, urgency), best))
+        found.append(jnp.min(best, axis=(0, 2)))
+    return spread(found)
+
+
+def _search(sweep: Sweep, piece: Piece) -> Num:
+    """The time at which the distance is 5 mm, by bisection and secants in turn, to within a quarter."""
+    first = _distance(sweep.at(jnp.zeros_like(piece.x)), sweep.half_width, piece)
+    last = _distance(sweep.at(jnp.ones_like(piece.x)), sweep.half_width, piece)
+
+    def look_between(state):
+        t1, d1, t2, d2, t, active, k = state
+        secant = t1 + (TARGET - d1) * (t2 - t1) / jnp.where(d1 == d2, 1.0, d2 - d1)
+        new = jnp.where((k & 1) == 1, secant, 0.5 * (t1 + t2))
+        d = _distance(sweep.at(new), sweep.half_width, piece)
+        before = d > TARGET
+        t = jnp.where(active, new, t)
+        active &= jnp.abs(d - TARGET) >= TOLERANCE
+        t1, d1 = where(before, (new, d), (t1, d1))
+        t2, d2 = where(before, (t2, d2), (new, d))
+        return t1, d1, t2, d2, t, active, k + 1
+
+    zero = jnp.zeros_like(first)
+    active = (first >= TARGET + TOLERANCE) & (last < TARGET - TOLERANCE)
+    state = (zero, first, zero + 1, last, zero, active, 0)
+    return lax.while_loop(lambda s: some_lane(s[5]) & (s[6] < SEARCH), look_between, state)[4]
+
+
+def _edge(cells: Cells, sweep: Sweep) -> Piece:
+    dx, dy = cells.x2 - cells.x1, cells.y2 - cells.y1
+    length = jnp.sqrt(dx * dx + dy * dy)
+    ex, ey = dx / length, dy / length
+    side = jnp.where(ex * (sweep.y - cells.y1) - ey * (sweep.x - cells.x1) > 0, 1.0, -1.0)
+    middle = (0.5 * (cells.x1 + cells.x2), 0.5 * (cells.y1 + cells.y2))
+    return Piece(*middle, ex, ey, 0.5 * length, jnp.zeros_like(length), side)
+
+
+def _box(cells: Cells) -> Piece:
+    one, none = jnp.ones_like(cells.left), jnp.zeros_like(cells.left)
+    middle = (0.5 * (cells.left + cells.right), 0.5 * (cells.bottom + cells.top))
+    return Piece(*middle, one, none, 0.5 * (cells.right - cells.left), 0.5 * (cells.top - cells.bottom), none)
+
+
+def _distance(pose: tuple[Num, Num, Num], half_width: Num, piece: Piece) -> Num:
+    """Between the cores of a leg body and a piece of ground; of overlapping ones, minus the least way out."""
+    x, y, angle = pose
+    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    dx, dy = x - piece.x, y - piece.y
+    # The body in the piece's frame, and its axes there; the piece in the body's frame.
+    px, py = piece.ex * dx + piece.ey * dy, piece.ex * dy - piece.ey * dx
+    ux, uy = piece.ex * cos + piece.ey * sin, piece.ex * sin - piece.ey * cos
+    qx, qy = -(px * ux + py * uy), px * uy - py * ux
+    px, py, ux, uy, qx, qy = fence((px, py, ux, uy, qx, qy))
+    ax, ay = jnp.abs(ux), jnp.abs(uy)
+    gap = jnp.maximum(
+        jnp.abs(px) - piece.half_length - half_width * ax - HALF_LENGTH * ay,
+        jnp.where(piece.side == 0, jnp.abs(py), piece.side * py)
+        - piece.half_height
+        - half_width * ay
+        - HALF_LENGTH * ax,
+    )
+    gap = jnp.maximum(gap, jnp.abs(qx) - half_width - piece.half_length * ax - piece.half_height * ay)
+    gap = jnp.maximum(gap, jnp.abs(qy) - HALF_LENGTH - piece.half_length * ay - piece.half_height * ax)
+    square = jnp.full_like(gap, jnp.inf)
+    for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1)):
+        w, h = a * half_width, b * HALF_LENGTH
+        corner = (px + w * ux - h * uy, py + w * uy + h * ux)
+        square = jnp.minimum(square, _outside(*corner, piece.half_length, piece.half_height))
+        w, h = a * piece.half_length, b * piece.half_height
+        corner = (qx + w * ux + h * uy, qy - w * uy + h * ux)
+        square = jnp.minimum(square, _outside(*corner, half_width, HALF_LENGTH))
+    return jnp.where(gap > 0, jnp.sqrt(square), gap)
+
+
+def _outside(x: Num, y: Num, half_length: Num, half_height: Num | float) -> Num:
+    """The squared distance of a point to a rectangle about the origin."""
+    dx, dy = jnp.maximum(jnp.abs(x) - half_length, 0.0), jnp.maximum(jnp.abs(y) - half_height, 0.0)
+    return dx * dx + dy * dy

@@ -1,0 +1,146 @@
+"""Small tools for code that runs one environment a lane.
+
+The physics is written for numbers of any trailing shape, the *lanes*: none under `jax.vmap`, a block of environments in
+a kernel. What comes in a handful (the four leg bodies, the cells around a foot, the rays) lies on *leading* axes, is
+spread over them by comparing with an index and taken off them by masked sums, so that nothing needs a sort, a gather or
+a concatenation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Int, PyTree
+
+_fences = ContextVar("fences", default=True)
+
+
+@contextmanager
+def unfenced() -> Iterator[None]:
+    """While this lasts, `fence` does nothing: for kernels, which are one piece anyway."""
+    token = _fences.set(False)
+    try:
+        yield
+    finally:
+        _fences.reset(token)
+
+
+def fence(values):
+    """The same values, computed before anything that uses them.
+
+    XLA would rather compute a value anew for each of its uses than keep it. In a long chain of small steps, each using
+    the last several times, that is far more work, to compile as to run.
+    """
+    if not _fences.get():
+        return values
+    if not _on_cpu():
+        return lax.optimization_barrier(values)
+    # On CPUs the barrier is gone before values are duplicated, but results of divisions never are.
+    return jax.tree.map(_over_one, values)
+
+
+def _over_one(value: Array) -> Array:
+    """The value, divided by a one that is not seen to be one."""
+    if value.dtype != jnp.float32:
+        return _over_one(value.astype(jnp.float32)).astype(value.dtype)
+    return value / jnp.where(value == value, 1.0, 2.0)
+
+
+def index(n: int, lanes: int) -> Int[Array, "n ..."]:
+    """0 … n − 1 on a new leading axis, before `lanes` axes of length one."""
+    return lax.broadcasted_iota(jnp.int32, (n,) + (1,) * lanes, 0)
+
+
+def spread(values: Sequence[Array]) -> Array:
+    """The values on a new leading axis."""
+    at = index(len(values), values[0].ndim)
+    out = jnp.expand_dims(values[0], 0)
+    for k, value in enumerate(values[1:], 1):
+        out = jnp.where(at == k, jnp.expand_dims(value, 0), out)
+    return out
+
+
+def pick(values: Array, k: int) -> Array:
+    """Entry k of the leading axis."""
+    return take(values, index(values.shape[0], values.ndim - 1) == k)
+
+
+def unspread(values: Array) -> tuple[Array, ...]:
+    """The entries of the leading axis."""
+    return tuple(pick(values, k) for k in range(values.shape[0]))
+
+
+def take(values: Array, mask: Bool[Array, "..."], axes: int = 1) -> Array:
+    """The one entry of the first `axes` axes where `mask` is set; zero (false) where it is nowhere set."""
+    over = tuple(range(axes))
+    if values.dtype == jnp.bool_:
+        return some(values & mask, axes)
+    return jnp.sum(jnp.where(mask, values, 0), axis=over, dtype=values.dtype)
+
+
+def some(mask: Bool[Array, "..."], axes: int = 1) -> Bool[Array, "..."]:
+    """Whether the mask is set anywhere on the first `axes` axes."""
+    return jnp.max(mask.astype(jnp.int32), axis=tuple(range(axes))) > 0
+
+
+def some_lane(mask: Bool[Array, "..."]) -> Bool[Array, ""]:
+    """Whether the mask is set anywhere."""
+    return jnp.max(mask.astype(jnp.int32)) > 0
+
+
+def choose(at: Int[Array, "..."], values: Sequence[Array | float]) -> Array:
+    """`values[at]`, elementwise."""
+    out = jnp.asarray(values[0])
+    for k, value in enumerate(values[1:], 1):
+        out = jnp.where(at == k, value, out)
+    return out
+
+
+def first_best(values: Sequence[Array]) -> tuple[Array, Int[Array, "..."]]:
+    """The largest value and the index at which it comes first."""
+    best, at = values[0], jnp.zeros_like(values[0], jnp.int32)
+    for k, value in enumerate(values[1:], 1):
+        better = value > best
+        best, at = jnp.where(better, value, best), jnp.where(better, k, at)
+    return best, at
+
+
+def _on_cpu() -> bool:
+    return _fences.get() and jax.default_backend() == "cpu"
+
+
+def split(values: PyTree, n: int) -> PyTree:
+    """The first n entries of the leading axis, for `over`: on CPUs as they are, elsewhere one by one."""
+    if _on_cpu():
+        return jax.tree.map(lambda v: v[:n], values)
+    return fence(tuple(jax.tree.map(lambda v, k=k: pick(v, k), values) for k in range(n)))
+
+
+def join(parts: PyTree, n: int) -> PyTree:
+    """What `split` made, on a leading axis again, filled up with zeros to a length of n."""
+    if _on_cpu():
+        return jax.tree.map(lambda v: jnp.pad(v, [(0, n - len(v))] + [(0, 0)] * (v.ndim - 1)), parts)
+    fill = jax.tree.map(jnp.zeros_like, parts[0])
+    return jax.tree.map(lambda *v: spread(v), *parts, *(fill,) * (n - len(parts)))
+
+
+def over(body: Callable, carry: PyTree, *parts: PyTree) -> tuple[PyTree, PyTree]:
+    """`lax.scan` over what `split` made, of `body(carry, *parts)`: a loop on CPUs, where that compiles faster, elsewhere
+    unrolled."""
+    if _on_cpu():
+        return lax.scan(lambda carry, part: body(carry, *part), carry, parts)
+    out = []
+    for part in zip(*parts, strict=True):
+        carry, result = body(carry, *part)
+        out.append(result)
+    return carry, tuple(out)
+
+
+def where(mask: Bool[Array, "..."], yes, no):
+    """`jnp.where` for pytrees of equal structure."""
+    return jax.tree.map(lambda a, b: jnp.where(mask, a, b), yes, no)

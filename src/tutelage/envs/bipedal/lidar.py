@@ -1,0 +1,56 @@
+"""The lidar: ten rays from the hull's origin, from straight down to 77° forward, and the closest ground on each."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from tutelage.envs.bipedal.body import Num
+from tutelage.envs.bipedal.ground import Cells, Look, first_cell
+from tutelage.envs.bipedal.lanes import index
+
+RAYS = 10
+RANGE = 160 / 30  # metres
+WINDOW = 16  # cells, of which the rays reach over 12
+
+
+def scan(x: Num, y: Num, look: Look) -> Array:
+    """The fraction of its range after which each ray from (x, y) hits the ground, 1 if it does not; `[16, …]`.
+
+    Ten rays are meant; the other six fill the axis up to a power of two.
+    """
+    ray = index(16, 1 + x.ndim)
+    angle = 0.15 * ray
+    dx, dy = RANGE * jnp.sin(angle), -RANGE * jnp.cos(angle)
+    cells = look(first_cell(x, WINDOW) + index(WINDOW, x.ndim))
+    hits = jnp.minimum(_to_edge(x, y, dx, dy, cells), _to_box(x, y, dx, dy, cells))
+    return jnp.minimum(jnp.min(hits, axis=1), 1.0)
+
+
+def _to_edge(x: Num, y: Num, dx: Num, dy: Num, cells: Cells) -> Num:
+    """Solves p + t·d = v₁ + u·e for the fraction t; from either side."""
+    ex, ey = cells.x2 - cells.x1, cells.y2 - cells.y1
+    slope = ex * dy - ey * dx
+    inverse = 1 / jnp.where(slope == 0, 1.0, slope)
+    px, py = cells.x1 - x, cells.y1 - y
+    t = (ex * py - ey * px) * inverse
+    u = (dx * py - dy * px) * inverse
+    return jnp.where((slope != 0) & (t >= 0) & (u >= 0) & (u <= 1), t, jnp.inf)
+
+
+def _to_box(x: Num, y: Num, dx: Num, dy: Num, cells: Cells) -> Num:
+    """Where the ray enters a rectangle; a ray that starts inside does not."""
+    enter_x, leave_x = _slab(x, dx, cells.left, cells.right)
+    enter_y, leave_y = _slab(y, dy, cells.bottom, cells.top)
+    enter, leave = jnp.maximum(enter_x, enter_y), jnp.minimum(leave_x, leave_y)
+    return jnp.where((cells.left < cells.right) & (enter >= 0) & (enter <= leave), enter, jnp.inf)
+
+
+def _slab(p: Num, d: Num, low: Num, high: Num) -> tuple[Num, Num]:
+    """The stretch of the ray between two parallels; all or nothing of a ray that runs along with them."""
+    along = d == 0
+    inverse = 1 / jnp.where(along, 1.0, d)
+    a, b = (low - p) * inverse, (high - p) * inverse
+    inside = (p >= low) & (p <= high)
+    enter = jnp.where(along, jnp.where(inside, -jnp.inf, jnp.inf), jnp.minimum(a, b))
+    return enter, jnp.where(along, jnp.inf, jnp.maximum(a, b))

@@ -1,0 +1,85 @@
+"""The fused kernel does what XLA does. There is no GPU here: it is lowered for one, and interpreted."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tutelage.envs.bipedal import WalkerDesign, kernel, physics, terrain
+from tutelage.envs.bipedal.start import born
+
+
+def some_walkers(n: int):
+    """n walkers just born, on different ground, and an action for each."""
+    levels = jax.vmap(WalkerDesign().sample)(jax.random.split(jax.random.key(0), n))
+    ground, _ = jax.vmap(lambda level: terrain.build(level, "parametrised"))(levels)
+    moment = jax.tree.map(lambda v: jnp.broadcast_to(v, (n, *v.shape)), kernel.packed(born()))
+    return moment, jax.random.uniform(jax.random.key(1), (n, 4), minval=-1, maxval=1), ground
+
+
+def test_a_step_can_be_lowered_for_a_gpu() -> None:
+    """All of the physics is made of what a kernel can hold."""
+    step = jax.jit(partial(kernel.fused, "reduced"))
+    text = step.trace(*some_walkers(40)).lower(lowering_platforms=("cuda",)).as_text()
+    assert text.count("walkers") >= 1
+    assert text.count("custom_call") == 1, "one kernel, and nothing beside it"
+
+
+def push_and_look(world, action, look, solver):
+    """In place of the physics: something that depends on all it is given."""
+    cells = look(jnp.stack([(10 * body.x).astype(jnp.int32) for body in world.bodies[1:]]))
+    fields = (cells.x1, cells.y2, cells.left, cells.top, cells.box.astype(jnp.float32), cells.box_again)
+    seen = sum(jnp.sum(f, axis=0) for f in fields)
+    bodies = tuple(b._replace(vx=b.vx + seen, spin=b.spin + action[k % 4]) for k, b in enumerate(world.bodies))
+    joints = tuple(j._replace(motor=j.motor + action[k]) for k, j in enumerate(world.joints))
+    memory = world.memory._replace(key=world.memory.key + jnp.arange(8).reshape(8, *(1,) * seen.ndim))
+    return world._replace(bodies=bodies, joints=joints, memory=memory, feet=(seen > 9, ~world.feet[0]), fallen=seen < 9)
+
+
+def test_every_environment_is_read_and_written_in_its_place(monkeypatch) -> None:
+    """Also when they do not fill the last program."""
+    monkeypatch.setattr(physics, "step", push_and_look)
+    given = some_walkers(6)
+    want = jax.vmap(partial(kernel.alone, "reduced"))(*given)
+    have = kernel.fused("reduced", *given, lanes=4, interpret=True)
+    assert len(np.unique(want.moment.bodies.vx)) >= 6
+    for a, b in zip(jax.tree.leaves(have), jax.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+
+
+def test_seeds_and_slots_become_one_batch(monkeypatch) -> None:
+    """However deep `vmap`s are nested, the kernel sees all environments at once."""
+    seen = []
+
+    def fused(solver, moment, action, ground):
+        seen.append(action.shape)
+        return jax.vmap(partial(kernel.alone, solver))(moment, action, ground)
+
+    monkeypatch.setattr(physics, "step", push_and_look)
+    monkeypatch.setattr(kernel, "fused", fused)
+    kernel._nested.cache_clear()
+    given = some_walkers(6)
+    nested = jax.tree.map(lambda x: x.reshape(2, 3, *x.shape[1:]), given)
+    have = jax.vmap(jax.vmap(kernel._nested("reduced", 0), in_axes=(0, 0, 0)))(*nested)
+    want = jax.vmap(partial(kernel.alone, "reduced"))(*given)
+    assert seen[-1] == (6, 4), "what came before was traced only"
+    for a, b in zip(jax.tree.leaves(have), jax.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a.reshape(b.shape), b, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_the_kernel_agrees_with_xla() -> None:
+    """Step by step, from the same states, to float rounding (interpreting takes minutes to compile)."""
+    moment, _, ground = some_walkers(3)
+    plain = jax.jit(jax.vmap(partial(kernel.alone, "reduced")))
+    fused = jax.jit(partial(kernel.fused, "reduced", lanes=4, interpret=True))
+    for k in range(60):
+        action = jax.random.uniform(jax.random.key(k), (3, 4), minval=-1, maxval=1)
+        want, have = plain(moment, action, ground), fused(moment, action, ground)
+        for a, b in zip(jax.tree.leaves(have.moment.bodies), jax.tree.leaves(want.moment.bodies), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-4)
+        np.testing.assert_allclose(have.rays[:, :10], want.rays[:, :10], atol=1e-5)
+        np.testing.assert_array_equal(have.fallen, want.fallen)
+        moment = want.moment
