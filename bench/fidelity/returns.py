@@ -2,7 +2,7 @@
 
     python bench/fidelity/returns.py --policies DIR [--episodes 100] [--solver reduced]
 
-Each policy plays the same levels in both worlds, in a fresh one of gymnasium's for each episode; its noise is drawn anew.
+Each policy plays the same levels in both worlds, in a fresh one of gymnasium's for each episode, with noise of its own.
 `--policies` is a folder of `.npz` files with `w0 b0 w1 b1 w2 b2 log_std`. gymnasium's own heuristic plays along.
 """
 
@@ -78,16 +78,19 @@ def play_here(hardcore: bool, policy, solver: str, terrains, forces) -> np.ndarr
     step = _stepper(env)
     rng = np.random.default_rng(0)
     n = len(forces)
-    acts = [maker(policy) for _ in range(n)] if policy is None else maker(policy)
+    acts = maker(policy) if policy else _each([maker(None) for _ in range(n)])
     total, alive = np.zeros(n), np.ones(n, bool)
     while alive.any():
-        noise, seen = rng.normal(size=(n, 4)), np.asarray(obs)
-        action = np.stack([a(o, None) for a, o in zip(acts, seen, strict=True)]) if policy is None else acts(seen, noise)
+        action = acts(np.asarray(obs), rng.normal(size=(n, 4)))
         states, after = step(states, jnp.asarray(action, jnp.float32))
         obs = after.obs
         total += np.where(alive, np.asarray(after.reward), 0)
         alive &= ~np.asarray(after.done)
     return total
+
+
+def _each(acts):
+    return lambda obs, noise: np.stack([act(o, None) for act, o in zip(acts, obs, strict=True)])
 
 
 _steppers = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ from tutelage.envs.bipedal.body import Body  # noqa: E402
 from tutelage.envs.bipedal.terrain import Terrain  # noqa: E402
 
 CELL = 14 / 30
-FORCE = 0.0
 
 
 def flat() -> Terrain:
@@ -61,10 +61,7 @@ def exported(env) -> Terrain:
 def bodies_of(env) -> np.ndarray:
     """The five bodies, a row each: x, y, angle, vx, vy, spin."""
     return np.array(
-        [
-            [*body.worldCenter, body.angle, *body.linearVelocity, body.angularVelocity]
-            for body in (env.hull, *env.legs)
-        ],
+        [[*body.worldCenter, body.angle, *body.linearVelocity, body.angularVelocity] for body in (env.hull, *env.legs)],
         np.float32,
     )
 
@@ -72,3 +69,31 @@ def bodies_of(env) -> np.ndarray:
 def as_body(rows) -> Body:
     """Rows as our bodies, on an axis."""
     return Body(*(jnp.asarray(rows[..., k]) for k in range(6)))
+
+
+def unroll(env, obs, act, steps: int) -> dict[str, np.ndarray]:
+    """An episode of at most `steps` steps, padded with its last moment: what was, what was done, what came of it."""
+    rows, record = [bodies_of(env)], []
+    over = False
+    for _ in range(steps):
+        action, alive = np.float32(act(obs)), not over
+        reward = 0.0
+        if alive:
+            obs, reward, over, _, _ = env.step(action)
+        rows.append(bodies_of(env))
+        record.append((action, obs, np.float32(reward), over, alive))
+    fields = dict(
+        zip(("action", "obs", "reward", "over", "alive"), map(np.array, zip(*record, strict=True)), strict=True)
+    )
+    return {"bodies": np.array(rows), **fields}
+
+
+def episodes(n: int, steps: int) -> dict:
+    """Episodes by the heuristic and by random actions in turn, the second half on hardcore terrain."""
+    out = []
+    for k in range(n):
+        env, obs, terrain, force = make(k, hardcore=k >= n // 2)
+        rng, heuristic = np.random.default_rng(k), walkers.BipedalWalkerHeuristics()
+        act = heuristic.step_heuristic if k % 2 == 0 else lambda _, rng=rng: rng.uniform(-1, 1, 4)
+        out.append({"terrain": terrain, "force": np.float32(force), "first": obs, **unroll(env, obs, act, steps)})
+    return jax.tree.map(lambda *v: np.stack(v), *out)

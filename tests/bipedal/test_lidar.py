@@ -5,8 +5,8 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
-from bipedal import box2d
 
+from bipedal import box2d
 from tutelage.envs.bipedal import lidar
 from tutelage.envs.bipedal.ground import look
 

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bipedal import box2d
 
+from bipedal import box2d
 from tutelage.envs.bipedal import body
 
 

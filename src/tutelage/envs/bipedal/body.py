@@ -74,7 +74,7 @@ class Body(NamedTuple):
     spin: Num
 
 
-Bodies = tuple[Body, Body, Body, Body, Body]
+Bodies = tuple[Body, ...]  # five: hull, upper and lower left leg, upper and lower right leg
 
 
 class Polygon(NamedTuple):

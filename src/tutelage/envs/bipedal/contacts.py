@@ -36,17 +36,17 @@ AXIS = 8  # SLOTS, rounded up to a power of two
 FEET = (1, 3)  # the lower legs among the leg bodies 0 … 3
 NOTHING = 2048  # after all codes of candidates: 512 · body + 256 · kind + cell
 
-Pose = tuple[Num, Num, Num]  # x, y, angle of a centre of mass
+Pose = tuple[Num, ...]  # x, y, angle of a centre of mass
 Legs = Sequence[Pose | Body]
-Feet = tuple[Bool[Array, "..."], Bool[Array, "..."]]  # of the left and the right lower leg
-Pair = tuple[Num, Num]  # one number for each of a manifold's two points
+Feet = tuple[Bool[Array, "..."], ...]  # of the left and the right lower leg
+Pair = tuple[Num, ...]  # one number for each of a manifold's two points
 
 
 class Memory(NamedTuple):
     """The contacts of the last step, by what touched what, with their impulses. All `[8, …]`."""
 
     key: Int[Array, "8 ..."]  # 512 · body + the ground's number; −1 for none
-    feature: tuple[Int[Array, "8 ..."], Int[Array, "8 ..."]]
+    feature: tuple[Int[Array, "8 ..."], ...]
     normal: Pair
     tangent: Pair
 
@@ -60,8 +60,8 @@ class Contact(NamedTuple):
 
     key: Int[Array, "..."]
     body: Int[Array, "..."]  # 0 … 3, one less than its number among all bodies
-    on: tuple[Bool[Array, "..."], Bool[Array, "..."]]
-    feature: tuple[Int[Array, "..."], Int[Array, "..."]]
+    on: tuple[Bool[Array, "..."], ...]
+    feature: tuple[Int[Array, "..."], ...]
     by_body: Bool[Array, "..."]
     side_x: Num
     side_y: Num
@@ -86,8 +86,8 @@ def empty_memory(like: Num) -> Memory:
 
 def survey(legs: Legs, look: Look) -> tuple[Int[Array, "4 8 ..."], Cells]:
     """The numbers of the cells around each leg body, and what is there."""
-    x = spread([leg.x for leg in legs])
-    reach = spread([jnp.abs(jnp.sin(leg.angle)) for leg in legs]) * 0.57 + 0.14
+    x = spread([leg[0] for leg in legs])
+    reach = spread([jnp.abs(jnp.sin(leg[2])) for leg in legs]) * 0.57 + 0.14
     lanes = x.ndim - 1
     cell = fence(jnp.expand_dims(first_cell(x - reach, WINDOW), 1) + jnp.expand_dims(index(WINDOW, lanes), 0))
     return cell, fence(look(cell))
@@ -180,13 +180,16 @@ def placed(contact: Contact, k: int, x: Num, y: Num, angle: Num) -> tuple[Num, N
 def moved_along(contact: Contact, legs: Sequence[tuple[Num, ...]]) -> Contact:
     """The contacts `[8, …]` as the velocity solver wants them when the leg bodies have come to other poses."""
     x, y, angle = fence(tuple(choose(contact.body, [leg[k] for leg in legs]) for k in range(3)))
-    arms = []
-    for k in range(2):
-        nx, ny, arm_x, arm_y, gap = placed(contact, k, x, y, angle)
-        half = jnp.where(contact.by_body, -0.5, 0.5) * gap
-        arms.append((arm_x - half * nx, arm_y - half * ny))
-    (ax, ay), (bx, by) = arms
-    return fence(contact._replace(normal_x=nx, normal_y=ny, arm_x=(ax, bx), arm_y=(ay, by)))
+    points = [placed(contact, k, x, y, angle) for k in range(2)]
+    half = jnp.where(contact.by_body, -0.5, 0.5)
+    return fence(
+        contact._replace(
+            normal_x=points[0][0],
+            normal_y=points[0][1],
+            arm_x=tuple(arm_x - half * gap * nx for nx, _, arm_x, _, gap in points),
+            arm_y=tuple(arm_y - half * gap * ny for _, ny, _, arm_y, gap in points),
+        )
+    )
 
 
 def recall(contact: Contact, memory: Memory) -> Memory:
@@ -203,7 +206,7 @@ def recall(contact: Contact, memory: Memory) -> Memory:
         normal.append(n)
         tangent.append(t)
     feature = tuple(jnp.where(on, f, -1) for on, f in zip(contact.on, contact.feature, strict=True))
-    return fence(Memory(contact.key, feature, tuple(normal), tuple(tangent)))  # type: ignore[arg-type]
+    return fence(Memory(contact.key, feature, tuple(normal), tuple(tangent)))
 
 
 def latched(feet: Feet, before: Memory, now: Memory) -> Feet:
@@ -215,9 +218,7 @@ def latched(feet: Feet, before: Memory, now: Memory) -> Feet:
     return out[0], out[1]
 
 
-def _news(
-    before: Int[Array, "8 ..."], now: Int[Array, "8 ..."], body: int
-) -> tuple[Bool[Array, "..."], Bool[Array, "..."]]:
+def _news(before: Int[Array, "8 ..."], now: Int[Array, "8 ..."], body: int) -> tuple[Bool[Array, "..."], ...]:
     """Whether a contact of the leg body (0 … 3) began, and whether one ended, by the keys before and now."""
     known = some(jnp.expand_dims(before, 1) == jnp.expand_dims(now, 0))
     lasting = some(jnp.expand_dims(now, 1) == jnp.expand_dims(before, 0))

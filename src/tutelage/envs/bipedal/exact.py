@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, PyTree
+from jaxtyping import Array, Bool, Int, PyTree
 
 from tutelage.envs.bipedal.body import (
     FRICTION,
@@ -30,12 +30,15 @@ from tutelage.envs.bipedal.lanes import choose, fence, over, split, where
 
 ITERATIONS = 180
 
-Velocity = tuple[Num, Num, Num]  # vx, vy, spin
+Velocity = tuple[Num, ...]  # vx, vy, spin
 Velocities = tuple[Velocity, ...]
 
 
 class JointImpulse(NamedTuple):
-    """What a joint's point, motor and limit have exerted, accumulated over a step."""
+    """What a joint's point, motor and limit have exerted, accumulated over a step.
+
+    The reduced solver knows of no points and counts a limit's impulse as the motor's.
+    """
 
     x: Num
     y: Num
@@ -70,20 +73,20 @@ class Hinge(NamedTuple):
 class Grip(NamedTuple):
     """A contact as the velocity solver uses it."""
 
-    on: tuple[Bool[Array, "..."], Bool[Array, "..."]]
+    on: tuple[Bool[Array, "..."], ...]
     both: Bool[Array, "..."]  # two points, solved as a block
     body: Array
     nx: Num
     ny: Num
-    arm_x: tuple[Num, Num]
-    arm_y: tuple[Num, Num]
-    lever: tuple[Num, Num]  # arm × normal
-    grasp: tuple[Num, Num]  # arm × tangent
+    arm_x: tuple[Num, ...]
+    arm_y: tuple[Num, ...]
+    lever: tuple[Num, ...]  # arm × normal
+    grasp: tuple[Num, ...]  # arm × tangent
     k11: Num
     k12: Num
     k22: Num
-    normal_mass: tuple[Num, Num]
-    tangent_mass: tuple[Num, Num]
+    normal_mass: tuple[Num, ...]
+    tangent_mass: tuple[Num, ...]
     inverse_mass: Num
     inverse_inertia: Num
 
@@ -91,8 +94,8 @@ class Grip(NamedTuple):
 class GripImpulse(NamedTuple):
     """What a contact's two points have exerted."""
 
-    normal: tuple[Num, Num]
-    tangent: tuple[Num, Num]
+    normal: tuple[Num, ...]
+    tangent: tuple[Num, ...]
 
 
 def solve(
@@ -102,6 +105,7 @@ def solve(
     joints: tuple[JointImpulse, ...],
     contacts: Contact,
     memory: Memory,
+    iterations: Int[Array, ""] | None = None,
 ) -> tuple[Velocities, tuple[JointImpulse, ...], PyTree]:
     """Velocities after the step's impulses, and those impulses; of the contacts as `split` makes them."""
     hinges = tuple(hinge(joint, bodies) for joint in JOINTS)
@@ -121,7 +125,7 @@ def solve(
         velocities, held = grip_all(velocities, grips, held)
         return velocities, tuple(joints), held
 
-    return lax.fori_loop(0, ITERATIONS, iterate, (velocities, joints, held))
+    return lax.fori_loop(0, ITERATIONS if iterations is None else iterations, iterate, (velocities, joints, held))
 
 
 def hinge(joint: Joint, bodies: Bodies) -> Hinge:
@@ -238,7 +242,7 @@ def grip_all(velocities: Velocities, grips: PyTree, held: PyTree) -> tuple[Veloc
 
 
 def _velocity_of(velocities: Velocities, body: Array) -> Velocity:
-    return tuple(choose(body, [v[i] for v in velocities[1:]]) for i in range(3))  # type: ignore[return-value]
+    return tuple(choose(body, [v[i] for v in velocities[1:]]) for i in range(3))
 
 
 def _put(velocities: Velocities, body: Array, velocity: Velocity) -> Velocities:
@@ -269,10 +273,10 @@ def _solve_grip(velocity: Velocity, grip: Grip, held: GripImpulse) -> tuple[Velo
         alone = jnp.where(grip.on[k], alone, held.normal[k])
         normal.append(jnp.where(grip.both, block[k], alone))
         velocity = _pushed(velocity, grip, k, normal[k] - held.normal[k])
-    return velocity, GripImpulse(tuple(normal), tuple(tangent))  # type: ignore[arg-type]
+    return velocity, GripImpulse(tuple(normal), tuple(tangent))
 
 
-def _block(grip: Grip, held: tuple[Num, Num], approach: list[Num]) -> tuple[Num, Num]:
+def _block(grip: Grip, held: tuple[Num, ...], approach: list[Num]) -> tuple[Num, Num]:
     """Both normal impulses at once: the first of Box2D's four cases that fits; if none does, none changes."""
     b1 = approach[0] - (grip.k11 * held[0] + grip.k12 * held[1])
     b2 = approach[1] - (grip.k12 * held[0] + grip.k22 * held[1])

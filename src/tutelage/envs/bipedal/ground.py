@@ -35,12 +35,11 @@ Look = Callable[[Int[Array, "..."]], Cells]
 
 def look(terrain: Terrain, cell: Int[Array, "..."]) -> Cells:
     """The cells numbered `cell`, 0 … 198."""
-    box = terrain.box[cell]
+    left, right, top, bottom = (terrain.box[cell, k] for k in range(4))
     number = terrain.box_id[cell]
-    before = terrain.box_id[jnp.maximum(cell - 1, 0)]
-    again = (number == before) & (cell > 0)
-    sides = (box[..., k] for k in range(4))
-    return Cells(terrain.x[cell], terrain.y[cell], terrain.x[cell + 1], terrain.y[cell + 1], *sides, number, again)
+    again = (number == terrain.box_id[jnp.maximum(cell - 1, 0)]) & (cell > 0)
+    ends = (terrain.x[cell], terrain.y[cell], terrain.x[cell + 1], terrain.y[cell + 1])
+    return Cells(*ends, left, right, top, bottom, number, again)
 
 
 def first_cell(x: Float[Array, "..."], cells: int) -> Int[Array, "..."]:

@@ -1,8 +1,7 @@
 """Times of impact: leg bodies that would pass into the ground within a step are stopped where they meet it.
 
 As in Box2D, a struck body is moved back to the moment its core comes within 5 mm of the ground, pushed out and slowed
-down there *alone*, as if it had no joints, and then moves on for the rest of the step. The joints are mended in the next
-step.
+down there *alone*, as if it had no joints, and moves on for the rest of the step. The joints are mended in the next.
 """
 
 from __future__ import annotations
@@ -140,7 +139,7 @@ def _strike_once(flight: Flight, cell: Int[Array, "4 8 ..."], cells: Cells, look
     start = _where_each(struck, poses[1:], flight.start)
     any_struck = struck[0] | struck[1] | struck[2] | struck[3]
     feet = latched(flight.feet, flight.memory, memory)
-    return Flight(start, time, (end[0], *after), met, memory, feet, any_struck)  # type: ignore[arg-type]
+    return Flight(start, time, (end[0], *after), met, memory, feet, any_struck)
 
 
 def _where_each(masks: tuple[Bool[Array, "..."], ...], yes: Poses, no: Poses) -> Poses:
@@ -157,7 +156,7 @@ def _stopped(contacts: Contact, poses: Poses, end: Bodies, iterations: int) -> V
     return lax.fori_loop(0, iterations, lambda _, s: grip_all(s[0], grips, s[1]), (velocities, held))[0]
 
 
-def moved(pose: tuple[Num, Num, Num], velocity: tuple[Num, Num, Num], seconds: Num | float) -> Body:
+def moved(pose: tuple[Num, ...], velocity: tuple[Num, ...], seconds: Num | float) -> Body:
     """The body after this time at this velocity, which is cut where it would carry it too far."""
     (x, y, angle), (vx, vy, spin) = pose, velocity
     far = seconds * jnp.sqrt(vx * vx + vy * vy)
@@ -170,10 +169,10 @@ def moved(pose: tuple[Num, Num, Num], velocity: tuple[Num, Num, Num], seconds: N
 
 def _sweep(start: Poses, end: tuple[Body, ...]) -> Sweep:
     """Of the four leg bodies, `[4, …]`."""
-    poses = [spread([pose[k] for pose in start]) for k in range(3)]
-    shifts = [spread([e[k] - b[k] for b, e in zip(start, end, strict=True)]) for k in range(3)]
+    x, y, angle = (spread([pose[k] for pose in start]) for k in range(3))
+    dx, dy, turn = (spread([e[k] - b[k] for b, e in zip(start, end, strict=True)]) for k in range(3))
     upper = index(LEGS, end[0].x.ndim) % 2 == 0
-    return Sweep(*poses, *shifts, jnp.where(upper, *HALF_WIDTH))
+    return Sweep(x, y, angle, dx, dy, turn, jnp.where(upper, *HALF_WIDTH))
 
 
 def _times(sweep: Sweep, cell: Int[Array, "4 8 ..."], cells: Cells, look: Look) -> tuple[Num, ...]:

@@ -30,13 +30,18 @@ def unfenced() -> Iterator[None]:
         _fences.reset(token)
 
 
+def in_kernel() -> bool:
+    """Whether what is traced now goes into a kernel."""
+    return not _fences.get()
+
+
 def fence(values):
     """The same values, computed before anything that uses them.
 
     XLA would rather compute a value anew for each of its uses than keep it. In a long chain of small steps, each using
     the last several times, that is far more work, to compile as to run.
     """
-    if not _fences.get():
+    if in_kernel():
         return values
     if not _on_cpu():
         return lax.optimization_barrier(values)
@@ -130,8 +135,7 @@ def join(parts: PyTree, n: int) -> PyTree:
 
 
 def over(body: Callable, carry: PyTree, *parts: PyTree) -> tuple[PyTree, PyTree]:
-    """`lax.scan` over what `split` made, of `body(carry, *parts)`: a loop on CPUs, where that compiles faster, elsewhere
-    unrolled."""
+    """`lax.scan` of `body(carry, *parts)` over what `split` made: on CPUs a loop, to compile faster, else unrolled."""
     if _on_cpu():
         return lax.scan(lambda carry, part: body(carry, *part), carry, parts)
     out = []

@@ -20,10 +20,10 @@ FACE_A, FACE_B = 64, 128  # bits of a feature; below them the index in A, and 8 
 class Manifold(NamedTuple):
     """A contact as it is in the world. The ground is Box2D's shape A, the body shape B."""
 
-    on: tuple[Bool[Array, "..."], Bool[Array, "..."]]  # which of the two points there are
-    x: tuple[Num, Num]  # the clipped corners
-    y: tuple[Num, Num]
-    feature: tuple[Int[Array, "..."], Int[Array, "..."]]
+    on: tuple[Bool[Array, "..."], ...]  # which of the two points there are
+    x: tuple[Num, ...]  # the clipped corners
+    y: tuple[Num, ...]
+    feature: tuple[Int[Array, "..."], ...]
     normal_x: Num  # of the reference side, outwards
     normal_y: Num
     plane_x: Num  # a point of the reference side
@@ -67,9 +67,8 @@ def with_edge(body: Polygon, x1: Num, y1: Num, x2: Num, y2: Num) -> Manifold:
     )
     nx, ny, front, edge_gap, body_gap, face = fence((nx, ny, front, edge_gap, body_gap, face))
     by_body = body_gap > 0.98 * edge_gap + 0.001
-    of_edge = _Side(
-        *where(front, (x1, y1, x2, y2), (x2, y2, x1, y1)), jnp.where(front, 0, 1), jnp.where(front, 1, 0), nx, ny
-    )
+    x_from, y_from, x_to, y_to = where(front, (x1, y1, x2, y2), (x2, y2, x1, y1))
+    of_edge = _Side(x_from, y_from, x_to, y_to, jnp.where(front, 0, 1), jnp.where(front, 1, 0), nx, ny)
     ends = (_Corner(x1, y1, 8 * face + FACE_B), _Corner(x2, y2, 8 * face + FACE_B))
     side = where(by_body, _side(body, face), of_edge)
     facing = where(by_body, ends, _facing_side(body, nx, ny, FACE_A))
@@ -131,7 +130,7 @@ def _clipped(
         on=(a, b),
         x=(facing[0].x, facing[1].x),
         y=(facing[0].y, facing[1].y),
-        feature=tuple(jnp.where(by_body, _swapped(p.feature), p.feature) for p in facing),  # type: ignore[arg-type]
+        feature=tuple(jnp.where(by_body, _swapped(p.feature), p.feature) for p in facing),
         normal_x=side.normal_x,
         normal_y=side.normal_y,
         plane_x=side.x1,

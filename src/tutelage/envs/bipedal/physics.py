@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, PyTree
+from jaxtyping import Array, Bool, Int, PyTree
 
 from tutelage.envs.bipedal import exact, impact, manifold, reduced
 from tutelage.envs.bipedal.body import (
@@ -23,6 +24,7 @@ from tutelage.envs.bipedal.body import (
 from tutelage.envs.bipedal.contacts import (
     AXIS,
     SLOTS,
+    Contact,
     Feet,
     Memory,
     deepest,
@@ -33,10 +35,11 @@ from tutelage.envs.bipedal.contacts import (
     recall,
     survey,
 )
-from tutelage.envs.bipedal.exact import Drive, JointImpulse
+from tutelage.envs.bipedal.exact import Drive, JointImpulse, Velocities
 from tutelage.envs.bipedal.ground import Look, first_cell
-from tutelage.envs.bipedal.lanes import fence, index, join, some, split
+from tutelage.envs.bipedal.lanes import fence, in_kernel, index, join, some, some_lane, split, where
 from tutelage.envs.bipedal.position import settle
+from tutelage.envs.bipedal.scarce import where_scarce
 
 Solver = Literal["reduced", "exact"]
 
@@ -48,7 +51,7 @@ class World(NamedTuple):
     """The walker and what it remembers from one step to the next."""
 
     bodies: Bodies
-    joints: tuple[JointImpulse, JointImpulse, JointImpulse, JointImpulse]
+    joints: tuple[JointImpulse, ...]
     memory: Memory
     feet: Feet  # set when a contact begins, cleared when any of it ends
     fallen: Bool[Array, "..."]  # the hull has touched something
@@ -71,17 +74,47 @@ def step(world: World, action: tuple[Num, Num, Num, Num], look: Look, solver: So
     drives = tuple(_drive(k, start, action[k]) for k in range(4))
     velocities = tuple((b.vx, b.vy + STEP * GRAVITY, b.spin) for b in start)
     velocities = ((start[0].vx + STEP * INVERSE_MASS[0] * push, *velocities[0][1:]), *velocities[1:])
-    solve = exact.solve if solver == "exact" else reduced.solve
+    solve = exact.solve if solver == "exact" else _solve
     velocities, joints, pressed = solve(start, velocities, drives, world.joints, contacts, memory)
     memory = _stored(memory, pressed)
     free = tuple(impact.moved(b[:3], v, STEP) for b, v in zip(start, velocities, strict=True))
     limits = tuple((d.at_lower, d.at_upper) for d in drives)
     poses = settle(tuple(b[:3] for b in free), split(contacts, SLOTS), limits, 0.0 if solver == "exact" else 1e-4)
-    end: Bodies = tuple(Body(*p, *b[3:]) for p, b in zip(poses, free, strict=True))  # type: ignore[assignment]
+    end: Bodies = tuple(b._replace(x=p[0], y=p[1], angle=p[2]) for p, b in zip(poses, free, strict=True))
     fallen = world.fallen | _hull_touches(start[0], end[0], look)
     effort = impact.THOROUGH if solver == "exact" else impact.ENOUGH
     end, memory, feet = impact.strike(start, end, cell, cells, look, memory, feet, effort)
-    return World(end, joints, memory, feet, fallen)  # type: ignore[arg-type]
+    return World(end, joints, memory, feet, fallen)
+
+
+def _solve(bodies: Bodies, velocities: Velocities, drives: Sequence[Drive], joints, contacts: Contact, memory: Memory):
+    """The reduced solver, but for the first step of an episode the exact one.
+
+    That step starts with the walker in pieces, and what Box2D makes of it is far from what it would be after more
+    iterations; walkers without a sense of balance, such as gymnasium's heuristic, fall or walk as it turns out. It is
+    known by the impulses in the joints' points, which only the exact solver leaves behind.
+    """
+    first = joints[0].x != 0
+    given = (bodies, velocities, drives, joints, contacts, memory)
+    fast = reduced.solve(*given)
+    if in_kernel():
+        return where(first, _literal(jnp.where(some_lane(first), exact.ITERATIONS, 0), *given), fast)
+    return where_scarce(first, lambda given: _literal(jnp.int32(exact.ITERATIONS), *given), given, fast)
+
+
+def _literal(
+    iterations: Int[Array, ""],
+    bodies: Bodies,
+    velocities: Velocities,
+    drives: Sequence[Drive],
+    joints: tuple[JointImpulse, ...],
+    contacts: Contact,
+    memory: Memory,
+) -> PyTree:
+    """What the exact solver makes of it, with all of a joint's impulses counted as its motor's."""
+    velocities, joints, pressed = exact.solve(bodies, velocities, drives, joints, contacts, memory, iterations)
+    none = jnp.zeros_like(joints[0].x)
+    return velocities, tuple(JointImpulse(none, none, j.motor + j.limit, none) for j in joints), pressed
 
 
 def _drive(k: int, bodies: Bodies, action: Num) -> Drive:

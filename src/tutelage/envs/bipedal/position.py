@@ -29,7 +29,7 @@ IMPACT_ITERATIONS = 20
 MAX_PUSH = 0.2  # metres an iteration
 MAX_TURN = 0.13962634  # 8° an iteration
 
-Pose = tuple[Num, Num, Num]  # x, y, angle of the centre of mass
+Pose = tuple[Num, ...]  # x, y, angle of the centre of mass
 Poses = tuple[Pose, ...]
 
 

@@ -2,10 +2,9 @@
 
 A walker whose anchors stay together has seven degrees of freedom: u = (vx, vy of the hull; spins of the five bodies).
 With the lever arms at the start of the step, v_upper = v_hull + ω_hull × a − ω_upper × b at a hip and likewise at a
-knee, so each body's velocity is J_b u. With M = Σ_b m_b J_bᵀ J_b + diag(0, 0, I) and its inverse W the velocities before
-the step become u = W Σ_b (m_b J_bᵀ v_b + I_b ω_b), and what is left are rows of one number each: a motor with its limit
-at every joint, friction and normal at every contact point. Projected Gauss–Seidel sweeps over these have the fixed point
-that Box2D's iterations approach.
+knee, so each body's velocity is J_b u. With M = Σ_b m_b J_bᵀ J_b + diag(0, 0, I) and its inverse W, the velocities
+before the step become u = W Σ_b (m_b J_bᵀ v_b + I_b ω_b), and what is left are motors with their limits and contact
+points with friction. Projected Gauss–Seidel sweeps over these have the fixed point that Box2D's iterations approach.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ class Foothold(NamedTuple):
     nx: Num
     ny: Num
     on: tuple
-    normal: tuple[Row, Row]
-    tangent: tuple[Row, Row]
-    knn: tuple[Num, Num]
-    knt: tuple[Num, Num]
-    ktt: tuple[Num, Num]
+    normal: tuple[Row, ...]
+    tangent: tuple[Row, ...]
+    knn: tuple[Num, ...]
+    knt: tuple[Num, ...]
+    ktt: tuple[Num, ...]
 
 
 def solve(
@@ -56,7 +55,7 @@ def solve(
     contacts: Contact,
     memory: Memory,
 ) -> tuple[Velocities, tuple[JointImpulse, ...], PyTree]:
-    """Velocities after the step's impulses, and those impulses, as `exact.solve`. A joint's is counted as its motor's alone."""
+    """Velocities after the step's impulses, and those impulses, as `exact.solve`; a joint's are all its motor's."""
     hinges = tuple(hinge(joint, bodies) for joint in JOINTS)
     levers = fence(_levers(hinges))
     inverse = fence(_inverse_mass(levers))
@@ -138,7 +137,7 @@ def _inverse_mass(levers: tuple[Levers, Levers]) -> Matrix:
                 base[i][k] = base[i][k] - share[i][0] * c[k][0] - share[i][1] * c[k][1]
         shares.append(share)
     s, shares = fence((_inverse_three(fence(base)), shares))
-    w = [[one] * 7 for _ in range(7)]
+    w: list[list] = [[one] * 7 for _ in range(7)]
     for i in range(3):
         for k in range(3):
             w[i][k] = s[i][k]
@@ -186,11 +185,11 @@ def _foothold(contacts: Contact, levers: tuple[Levers, Levers], inverse: Matrix)
         Foothold(
             *n,
             contacts.on,
-            normal,  # type: ignore[arg-type]
-            tangent,  # type: ignore[arg-type]
-            knn=tuple(_speed(row.response, *n, row) for row in normal),  # type: ignore[arg-type]
-            knt=tuple(_speed(b.response, *n, a) for a, b in zip(normal, tangent, strict=True)),  # type: ignore[arg-type]
-            ktt=tuple(_speed(row.response, *t, row) for row in tangent),  # type: ignore[arg-type]
+            normal,
+            tangent,
+            knn=tuple(_speed(row.response, *n, row) for row in normal),
+            knt=tuple(_speed(b.response, *n, a) for a, b in zip(normal, tangent, strict=True)),
+            ktt=tuple(_speed(row.response, *t, row) for row in tangent),
         )
     )
 
@@ -240,7 +239,7 @@ def _press(u: Vector, foothold: Foothold, held: GripImpulse) -> tuple[Vector, Gr
         new = fence(tuple(jnp.where(foothold.on[k], v, 0.0) for v in new))
         u = _add(_add(u, n.response, new[0] - normal[k]), t.response, new[1] - tangent[k])
         normal[k], tangent[k] = new
-    return u, GripImpulse(tuple(normal), tuple(tangent))  # type: ignore[arg-type]
+    return u, GripImpulse(tuple(normal), tuple(tangent))
 
 
 def _coulomb(approach: Num, slip: Num, n: Num, t: Num, knn: Num, knt: Num, ktt: Num) -> tuple[Num, Num]:
@@ -302,7 +301,14 @@ def _add(u: Vector, response: Vector, impulse: Num) -> Vector:
 
 
 def _times(m: Matrix, v: Vector) -> Vector:
-    return tuple(sum(a * b for a, b in zip(row, v, strict=True)) for row in m)  # type: ignore[misc]
+    return tuple(_sum([a * b for a, b in zip(row, v, strict=True)]) for row in m)
+
+
+def _sum(values: Sequence[Num]) -> Num:
+    out = values[0]
+    for value in values[1:]:
+        out = out + value
+    return out
 
 
 def _dot(a: tuple[Num, Num], b: tuple[Num, Num]) -> Num:

@@ -25,10 +25,14 @@ def born() -> World:
 
     hull = still(X + HULL_CENTRE[0], Y + HULL_CENTRE[1], 0.0)
     legs = [still(X, y, lean) for lean in (-LEAN, LEAN) for y in (5.3, 12.5 / 3)]
-    return at_rest((hull, *legs))  # type: ignore[arg-type]
+    return at_rest((hull, *legs))
 
 
 def begun(look: Look, force: Float[Array, ""]) -> World:
     """The world after the first step, in which `force` pushes the hull and the motors are off."""
     none = jnp.zeros_like(force)
-    return step(born(), (none, none, none, none), look, "exact", force)
+    world = step(born(), (none, none, none, none), look, "exact", force)
+    # Without a force there may be no impulse to know the first step by (see `physics`).
+    hip = world.joints[0]
+    hip = hip._replace(x=jnp.where(hip.x == 0, 1e-30, hip.x))
+    return world._replace(joints=(hip, *world.joints[1:]))
