@@ -32,7 +32,8 @@ class Measure:
 
 
 # The paper reports returns of BipedalWalker and aggregates them over [0, 300]; elsewhere both use the solved rate.
-MEASURES = {"bipedal": Measure("mean_return", "return", 0.0, 300.0, digits=1)}
+_RETURN = Measure("mean_return", "return", 0.0, 300.0, digits=1)
+MEASURES = {"bipedal": _RETURN, "bipedal-poet": _RETURN}
 
 
 def measure_of(env: str) -> Measure:
