@@ -25,8 +25,9 @@ help:
 demo: $(VENV)/.installed
 	@$(BIN)/tutelage demo
 
+# Two processes: most of the time is spent in the compiler, which uses one core.
 test: $(VENV)/.installed-test
-	@$(BIN)/python -m pytest $(PYTEST_FLAGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_FLAGS)
 
 slow: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -m slow $(PYTEST_FLAGS)
