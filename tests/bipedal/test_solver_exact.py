@@ -51,13 +51,30 @@ SCENES = {  # height above the start, (vx, vy) and spin of all, an action
 }
 
 
+# Motors that push a standing walker's legs against the ground, where it slips and stamps.
+STALLED = {f"stalled {k}": (0.0, (0.0, 0.0), 0.0, (0.0, 0.125 * k, 0.0, 0.125 * k)) for k in range(1, 9)}
+
+
 def test_scenes(engine):
     """Free motion, limits, motors, drops and slides from the same moment, left alone for half a second."""
+    apart = drift(engine, SCENES, 25)
+    assert max(apart.values()) < 1e-3, str(apart)
+
+
+@pytest.mark.xfail(strict=True, reason="comes apart by centimetres; why is not known")
+def test_stalled_motors(engine):
+    """The same with full torque into the ground, for a second."""
+    apart = drift(engine, STALLED, 50)
+    assert max(apart.values()) < 1e-3, str(apart)
+
+
+def drift(engine, scenes, steps):
+    """How far the bodies come apart from Box2D's, by scene, in metres or radians."""
     start, step = engine
-    worlds = [box2d.make(seed=3) for _ in SCENES]
+    worlds = [box2d.make(seed=3) for _ in scenes]
     terrain = jax.tree.map(lambda *v: jnp.stack(v), *(w[2] for w in worlds))
     state, _ = start(terrain, jnp.float32([w[3] for w in worlds]))
-    for (env, *_), (height, velocity, spin, _) in zip(worlds, SCENES.values(), strict=True):
+    for (env, *_), (height, velocity, spin, _) in zip(worlds, scenes.values(), strict=True):
         for _ in range(2):  # pulls the walker together first
             env.step(np.zeros(4, np.float32))
         for body in (env.hull, *env.legs):
@@ -66,14 +83,13 @@ def test_scenes(engine):
     for _ in range(2):
         state, _ = step(state, jnp.zeros((8, 4)))
     state = state._replace(bodies=box2d.as_body(np.stack([box2d.bodies_of(w[0]) for w in worlds])))
-    action = np.float32([scene[3] for scene in SCENES.values()])
-    worst = np.zeros(len(SCENES))
-    for _ in range(25):
+    action = np.float32([scene[3] for scene in scenes.values()])
+    worst = np.zeros(len(scenes))
+    for _ in range(steps):
         state, _ = step(state, jnp.asarray(action))
         for k, (env, *_) in enumerate(worlds):
             env.step(action[k])
         real = np.stack([box2d.bodies_of(w[0]) for w in worlds])
         ours = np.stack([np.asarray(v) for v in state.bodies], -1)
         worst = np.maximum(worst, np.abs(ours - real)[..., :3].max((1, 2)))
-    errors = dict(zip(SCENES, worst.round(5).tolist(), strict=True))
-    assert max(errors.values()) < 1e-3, str(errors)
+    return dict(zip(scenes, worst.round(5).tolist(), strict=True))

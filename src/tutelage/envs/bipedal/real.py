@@ -34,7 +34,7 @@ SOLVED = 230.0
 Game = tuple[bytes, bytes]  # a level, and the actions so far
 
 
-class Moment(NamedTuple):
+class Seen(NamedTuple):
     """What gymnasium says of a step."""
 
     obs: Float[np.ndarray, "24"]
@@ -57,7 +57,7 @@ class Moment(NamedTuple):
         )
 
 
-NOTHING = Moment(np.zeros(OBS, np.float32))
+NOTHING = Seen(np.zeros(OBS, np.float32))
 
 
 class RealState(NamedTuple):
@@ -127,7 +127,7 @@ class Worlds:
         self.max_steps = env.max_steps
         self.waiting: dict[Game, list[Any]] = defaultdict(list)
 
-    def look(self, game: RealState) -> Moment:
+    def look(self, game: RealState) -> Seen:
         """What the game comes to: of a world that is one action short of it, or of a new one."""
         time = int(game.time)
         if time == 0:
@@ -187,14 +187,14 @@ def gymnasium() -> Any:
             self.level = terrain
             self.np_random = _Push(force)  # pyright: ignore[reportAttributeAccessIssue]
 
-        def begin(self) -> Moment:
+        def begin(self) -> Seen:
             """The first observation."""
-            return Moment(self.reset()[0])
+            return Seen(self.reset()[0])
 
-        def act(self, action: np.ndarray) -> Moment:
+        def act(self, action: np.ndarray) -> Seen:
             """One step."""
             obs, reward, terminated, _, _ = self.step(action)
-            return Moment(obs, float(reward), terminated)
+            return Seen(obs, float(reward), terminated)
 
         def _generate_terrain(self, hardcore: bool) -> None:
             """Static bodies in gymnasium's order: rectangles, then edges, each from left to right."""
