@@ -1,5 +1,7 @@
 """Our steps from Box2D's states: every step begins where Box2D's began, so that errors are those of one step."""
 
+from functools import lru_cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +12,9 @@ from tutelage.envs.bipedal.env import Walker, WalkerState
 EPISODES, STEPS = 8, 120
 
 
+@lru_cache
 def compiled(solver: str):
-    """`Walker.start` and `Walker.step` for a batch of eight."""
+    """`Walker.start` and `Walker.step` for a batch of eight, compiled once for all tests."""
     env = Walker(solver=solver)  # type: ignore[arg-type]
     key = jax.random.key(0)
     return jax.jit(jax.vmap(env.start)), jax.jit(jax.vmap(lambda state, action: env.step(key, state, action)))

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import TypeCheckError
 
 from bipedal import box2d, lockstep
 from tutelage.env import Box, Env
@@ -49,6 +50,9 @@ def test_is_an_env():
     assert env.solved(jnp.array([230.0, 230.1])).tolist() == [False, True]
     with pytest.raises(ValueError, match="at least one step"):
         Walker(max_steps=0)
+    for wrong in ("rules", "solver"):
+        with pytest.raises((ValueError, TypeCheckError), match=wrong):  # type checks of the tests come first
+            Walker(**{wrong: "another"})
 
 
 def test_first_steps(engine, begun, monkeypatch):

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tutelage.envs.bipedal import WalkerDesign, kernel, physics, terrain
+from tutelage.envs.bipedal import WalkerDesign, ground, kernel, physics, terrain
+from tutelage.envs.bipedal.pages import Pages, stage
 from tutelage.envs.bipedal.start import born
 
 
@@ -19,12 +20,54 @@ def some_walkers(n: int):
     return moment, jax.random.uniform(jax.random.key(1), (n, 4), minval=-1, maxval=1), ground
 
 
-def test_a_step_can_be_lowered_for_a_gpu() -> None:
-    """All of the physics is made of what a kernel can hold."""
-    step = jax.jit(partial(kernel.fused, "reduced"))
+@pytest.mark.parametrize("solver", ["reduced", "exact"])
+def test_a_step_can_be_lowered_for_a_gpu(solver) -> None:
+    """All of the physics is made of what kernels can hold; both rounds of impacts share theirs."""
+    step = jax.jit(partial(kernel.fused, solver))
     text = step.trace(*some_walkers(40)).lower(lowering_platforms=("cuda",)).as_text()
-    assert text.count("walkers") >= 1
-    assert text.count("custom_call") == 1, "one kernel, and nothing beside it"
+    kernels = set(kernel.Lanes._fields) - ({"begin"} if solver == "exact" else set())
+    assert text.count("custom_call") == len(kernels), "these kernels, and nothing beside them"
+
+
+def test_what_is_on_pages_comes_off_them() -> None:
+    """Whole numbers and flags too, whatever shapes there are."""
+    values = {
+        "flag": jnp.array([True, False, True]),
+        "number": jnp.array([0.5, -1.0, jnp.inf]),
+        "keys": jnp.arange(24).reshape(8, 3) - 1,
+        "more": (jnp.ones((8, 3)), jnp.zeros(3)),
+    }
+    again = Pages.of(values).values()
+    for a, b in zip(jax.tree.leaves(values), jax.tree.leaves(again), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def test_every_environment_is_read_and_written_in_its_place() -> None:
+    """Also when they do not fill the last program."""
+    sevens = {"x": jnp.arange(7.0), "eight": jnp.arange(56.0).reshape(8, 7), "on": jnp.arange(7) % 2 == 0}
+    table = jax.random.normal(jax.random.key(0), (7, 5))
+
+    def act(v, w, look):
+        return v["x"] + look(jnp.full(v["x"].shape, 3)), jnp.where(v["on"], v["eight"], -w["x"]), ~v["on"]
+
+    pages = [Pages.of(sevens), Pages.of({"x": 10 * jnp.arange(7.0)})]
+    out = stage(act, pages, (lambda table, lane, k: table[lane, k], table), lanes=4, interpret=True).values()
+    np.testing.assert_allclose(out[0], sevens["x"] + table[:, 3], rtol=1e-6)
+    np.testing.assert_array_equal(out[1], np.where(sevens["on"], sevens["eight"], -10 * np.arange(7.0)))
+    np.testing.assert_array_equal(out[2], ~sevens["on"])
+
+
+def test_kernels_look_at_the_same_ground() -> None:
+    """Cell by cell, in the terrain of each environment."""
+    _, _, terrains = some_walkers(5)
+    cell = jnp.arange(199).reshape(199, 1) * jnp.ones(5, int)
+    want = ground.Ground(terrains, jnp.arange(5))(cell)
+    have = kernel._look(kernel._tiles(terrains), jnp.arange(5), cell)
+    for name, a, b in zip(want._fields, want, have, strict=True):
+        there = want.box >= 0 if name == "box_again" else np.ones_like(want.box, bool)
+        np.testing.assert_array_equal(np.asarray(a)[there], np.asarray(b)[there], err_msg=name)
+    assert (np.asarray(want.box_again) & (np.asarray(want.box) >= 0)).any()
 
 
 def push_and_look(world, action, look, solver):
@@ -38,17 +81,6 @@ def push_and_look(world, action, look, solver):
     return world._replace(bodies=bodies, joints=joints, memory=memory, feet=(seen > 9, ~world.feet[0]), fallen=seen < 9)
 
 
-def test_every_environment_is_read_and_written_in_its_place(monkeypatch) -> None:
-    """Also when they do not fill the last program."""
-    monkeypatch.setattr(physics, "step", push_and_look)
-    given = some_walkers(6)
-    want = jax.vmap(partial(kernel.alone, "reduced"))(*given)
-    have = kernel.fused("reduced", *given, lanes=4, interpret=True)
-    assert len(np.unique(want.moment.bodies.vx)) >= 6
-    for a, b in zip(jax.tree.leaves(have), jax.tree.leaves(want), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
-
-
 def test_seeds_and_slots_become_one_batch(monkeypatch) -> None:
     """However deep `vmap`s are nested, the kernel sees all environments at once."""
     seen = []
@@ -58,11 +90,9 @@ def test_seeds_and_slots_become_one_batch(monkeypatch) -> None:
         return jax.vmap(partial(kernel.alone, solver))(moment, action, ground)
 
     monkeypatch.setattr(physics, "step", push_and_look)
-    monkeypatch.setattr(kernel, "fused", fused)
-    kernel._nested.cache_clear()
     given = some_walkers(6)
     nested = jax.tree.map(lambda x: x.reshape(2, 3, *x.shape[1:]), given)
-    have = jax.vmap(jax.vmap(kernel._nested("reduced", 0), in_axes=(0, 0, 0)))(*nested)
+    have = jax.vmap(jax.vmap(kernel._nested(fused, "reduced", 0), in_axes=(0, 0, 0)))(*nested)
     want = jax.vmap(partial(kernel.alone, "reduced"))(*given)
     assert seen[-1] == (6, 4), "what came before was traced only"
     for a, b in zip(jax.tree.leaves(have), jax.tree.leaves(want), strict=True):
@@ -74,7 +104,7 @@ def test_the_kernel_agrees_with_xla() -> None:
     """Step by step, from the same states, to float rounding (interpreting takes minutes to compile)."""
     moment, _, ground = some_walkers(3)
     plain = jax.jit(jax.vmap(partial(kernel.alone, "reduced")))
-    fused = jax.jit(partial(kernel.fused, "reduced", lanes=4, interpret=True))
+    fused = jax.jit(partial(kernel.fused, "reduced", interpret=True))
     for k in range(60):
         action = jax.random.uniform(jax.random.key(k), (3, 4), minval=-1, maxval=1)
         want, have = plain(moment, action, ground), fused(moment, action, ground)

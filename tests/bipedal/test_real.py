@@ -17,6 +17,7 @@ from tutelage.env import Env
 from tutelage.envs.bipedal import WalkerDomain, real
 from tutelage.envs.bipedal.level import make_level
 from tutelage.envs.bipedal.terrain import CELLS, STEP, Terrain, build
+from tutelage.envs.hosted import Engines, engines_of
 from tutelage.errors import UserError
 from tutelage.runs import config as configs
 from tutelage.runs.evaluate import play_level
@@ -66,27 +67,30 @@ def untouched(seed: int, *, hardcore: bool):
 
 @pytest.mark.parametrize("hardcore", [False, True])
 def test_episodes_are_gymnasiums(hardcore: bool) -> None:
-    """The same terrain and push injected: every observation and reward is the same to the last bit."""
-    rng = np.random.default_rng(0)
+    """The same terrain and push injected: every observation and reward is the same to the last bit.
+
+    The episodes of one engine are compared with those of fresh envs.
+    """
+    rng, engine = np.random.default_rng(0), None
     for seed in range(4):
         env, first, terrain, force = untouched(seed, hardcore=hardcore)
-        world = real.gymnasium()(terrain, force)
-        np.testing.assert_array_equal(world.begin().obs, first)
+        engine = engine or real.gymnasium()(2000)
+        np.testing.assert_array_equal(engine.begin((terrain, force)).obs, first)
         for _ in range(120):
             action = rng.uniform(-1, 1, 4).astype(np.float32)
             obs, reward, terminated, _, _ = env.step(action)
-            after = world.act(action)
+            after = engine.act(action)
             np.testing.assert_array_equal(after.obs, obs)
-            assert after.reward == reward
+            assert after.reward == np.float32(reward)
             assert after.terminated == terminated
 
 
 def test_injected_terrain_is_the_levels() -> None:
     """All 199 edges and every rectangle of a parametrised level, in gymnasium's order."""
     terrain, force = jax.tree.map(np.asarray, build(LEVEL, "parametrised"))
-    world = real.gymnasium()(terrain, float(force))
-    world.begin()
-    corners = [np.array(body.fixtures[0].shape.vertices) for body in world.terrain]
+    engine = real.gymnasium()(2000)
+    engine.begin((terrain, force))
+    corners = [np.array(body.fixtures[0].shape.vertices) for body in engine.terrain]
     boxes = [c for c in corners if len(c) == 4]
     assert [len(c) for c in corners] == [4] * len(boxes) + [2] * (CELLS - 1)
     ids, first = np.unique(terrain.box_id, return_index=True)
@@ -95,7 +99,7 @@ def test_injected_terrain_is_the_levels() -> None:
         assert (c[:, 0].min(), c[:, 0].max(), c[:, 1].max(), c[:, 1].min()) == (left, right, top, bottom)
     starts = np.array([c[0] for c in corners[len(boxes) :]])
     np.testing.assert_array_equal(starts, np.stack([terrain.x[:-1], terrain.y[:-1]], axis=1))
-    friction = {body.fixtures[0].friction for body in world.terrain}
+    friction = {body.fixtures[0].friction for body in engine.terrain}
     assert friction == {2.5}
 
 
@@ -129,20 +133,19 @@ def test_stands_in_for_the_env() -> None:
         assert (after.reward[last + 1 :, n] == 0).all()
         assert bool(after.truncated[last, n]) == (last == 29)
     jax.tree.map(np.testing.assert_array_equal, rollouts(env, 3, 35), (state, after))
-    assert not any(real._worlds(env).waiting.values())
+    assert not engines_of(env).waiting
 
 
 def test_a_game_that_is_not_at_hand_is_played_again() -> None:
-    """What a world shows depends on level and actions alone, not on which world is asked when."""
+    """What an engine shows depends on level and actions alone, not on which engine is asked when."""
     env = real.RealWalker("parametrised", 40)
-    state = jax.tree.map(np.asarray, env.reset(random.key(0), LEVEL)[0])
-    actions = np.random.default_rng(0).uniform(-1, 1, state.actions.shape).astype(np.float32)
-    state = state._replace(actions=actions)
-    worlds = real.Worlds(env)
-    one_by_one = [worlds.look(state._replace(time=np.int32(n))) for n in range(9)]
-    at_once = real.Worlds(env).look(state._replace(time=np.int32(8)))
+    game = jax.tree.map(np.asarray, env.reset(random.key(0), LEVEL)[0])
+    game = game._replace(actions=np.random.default_rng(0).uniform(-1, 1, game.actions.shape).astype(np.float32))
+    engines = Engines(env)
+    one_by_one = [engines.play(game._replace(time=np.int32(n))) for n in range(9)]
+    at_once = Engines(env).play(game._replace(time=np.int32(8)))
     jax.tree.map(np.testing.assert_array_equal, one_by_one[-1], at_once)
-    assert sum(map(len, worlds.waiting.values())) == 1
+    assert sum(map(len, engines.waiting.values())) == 1
 
 
 def test_suites_are_played_in_the_original() -> None:

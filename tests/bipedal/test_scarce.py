@@ -10,30 +10,18 @@ def halved(x):
     return {"half": x / 2}
 
 
-def run(wanted, x):
-    return where_scarce(wanted, halved, x, {"half": -x})["half"]
-
-
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.5, 1.0])
-def test_each_member_gets_what_it_asked_for(share: float) -> None:
+@pytest.mark.parametrize("lanes", [1, 7, 100])
+def test_each_lane_gets_what_it_asked_for(lanes: int, share: float) -> None:
     """None, a few, many or all of them."""
     rng = np.random.default_rng(0)
-    wanted, x = rng.random(100) < share, rng.random((100, 3)).astype(np.float32)
-    have = jax.jit(jax.vmap(run))(jnp.asarray(wanted), jnp.asarray(x))
-    np.testing.assert_allclose(have, np.where(wanted[:, None], x / 2, -x))
-
-
-def test_alone_and_in_batches_of_batches() -> None:
-    """No `vmap`, and one in another."""
-    np.testing.assert_allclose(run(jnp.bool_(True), jnp.ones(2)), [0.5, 0.5])
-    rng = np.random.default_rng(1)
-    wanted, x = rng.random((3, 40)) < 0.3, rng.random((3, 40, 2)).astype(np.float32)
-    have = jax.jit(jax.vmap(jax.vmap(run)))(jnp.asarray(wanted), jnp.asarray(x))
-    np.testing.assert_allclose(have, np.where(wanted[..., None], x / 2, -x))
+    wanted, x = rng.random(lanes) < share, rng.random((3, lanes)).astype(np.float32)
+    have = where_scarce(jnp.asarray(wanted), halved, jnp.asarray(x), {"half": -x}, share=16)["half"]
+    np.testing.assert_allclose(have, np.where(wanted, x / 2, -x))
 
 
 def test_few_are_worked_on_at_a_time() -> None:
-    """The work is done on a sixteenth of the batch."""
-    program = jax.make_jaxpr(jax.vmap(lambda w, x: where_scarce(w, jnp.tanh, x, x)))(jnp.zeros(64, bool), jnp.zeros(64))
+    """The work is done on a sixteenth of the lanes."""
+    program = jax.make_jaxpr(lambda w, x: where_scarce(w, jnp.tanh, x, x, share=16))(jnp.zeros(64, bool), jnp.zeros(64))
     assert "f32[4] = tanh" in str(program)
     assert "f32[64] = tanh" not in str(program)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from bipedal import box2d, lockstep
+from tutelage.envs.bipedal import start
+from tutelage.envs.bipedal.kernel import packed
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +22,27 @@ def errors(engine):
 
 def test_begins_as_gymnasium(errors):
     assert errors["first"].max() < 1e-3
+
+
+def test_first_step_is_known(engine):
+    """What is stored of the step before the student acts is what the solver makes of it, whatever the force."""
+    forces = jnp.float32([-5, -3.3, -0.02, 0, 0.4, 1.7, 4.2, 5])
+    state, _ = engine[0](jax.tree.map(lambda v: jnp.stack([v] * 8), box2d.flat()), forces)
+    birth = state._replace(**jax.vmap(lambda force: packed(start.born(force)))(forces)._asdict())
+    assert not np.allclose(birth.bodies.y, state.bodies.y, atol=1e-2)
+    after, _ = engine[1](birth, jnp.zeros((8, 4)))
+    assert (np.asarray(state.joints.x[:, 0]) != 0).all(), "by which it is known as the first"
+    for one, other in zip(jax.tree.leaves(state[:4]), jax.tree.leaves(after[:4]), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_first_step_can_be_stored_anew(tmp_path):
+    start.write_table(tmp_path / "again.npz")
+    with np.load(start.TABLE) as stored, np.load(tmp_path / "again.npz") as again:
+        assert sorted(stored) == sorted(again)
+        for name in stored:
+            np.testing.assert_allclose(stored[name], again[name], atol=1e-5)
 
 
 def test_single_steps(errors):

@@ -39,6 +39,7 @@ NOTHING = 2048  # after all codes of candidates: 512 · body + 256 · kind + cel
 Pose = tuple[Num, ...]  # x, y, angle of a centre of mass
 Legs = Sequence[Pose | Body]
 Feet = tuple[Bool[Array, "..."], ...]  # of the left and the right lower leg
+Surveyed = tuple[Int[Array, "4 8 ..."], Cells]  # the cells around each leg body
 Pair = tuple[Num, ...]  # one number for each of a manifold's two points
 
 
@@ -77,6 +78,14 @@ class Contact(NamedTuple):
     inverse_inertia: Num
 
 
+class Footing(NamedTuple):
+    """What the legs touch, and what follows from what they touched before."""
+
+    contacts: Contact
+    memory: Memory  # of those contacts, with the impulses they have brought along
+    feet: Feet
+
+
 def empty_memory(like: Num) -> Memory:
     """That of a walker in the air."""
     none = jnp.zeros((AXIS, *like.shape), jnp.float32)
@@ -84,13 +93,21 @@ def empty_memory(like: Num) -> Memory:
     return Memory(key, (key, key), (none, none), (none, none))
 
 
-def survey(legs: Legs, look: Look) -> tuple[Int[Array, "4 8 ..."], Cells]:
+def survey(legs: Legs, look: Look) -> Surveyed:
     """The numbers of the cells around each leg body, and what is there."""
     x = spread([leg[0] for leg in legs])
     reach = spread([jnp.abs(jnp.sin(leg[2])) for leg in legs]) * 0.57 + 0.14
     lanes = x.ndim - 1
     cell = fence(jnp.expand_dims(first_cell(x - reach, WINDOW), 1) + jnp.expand_dims(index(WINDOW, lanes), 0))
     return cell, fence(look(cell))
+
+
+def feel(legs: Legs, surveyed: Surveyed, look: Look, memory: Memory, feet: Feet) -> Footing:
+    """The contacts of the legs with the cells around them."""
+    cell, cells = surveyed
+    contacts = meet(deepest(depths(legs, cells), cell), legs, look)
+    recalled = recall(contacts, memory)
+    return Footing(contacts, recalled, latched(feet, memory, recalled))
 
 
 def leg_shapes(x: Num, y: Num, angle: Num) -> Polygon:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int32, Key
@@ -50,8 +50,12 @@ class Walker:
     solver: Solver = "reduced"
 
     def __post_init__(self) -> None:
+        if self.rules not in get_args(Rules):
+            raise ValueError(f"The rules are one of {get_args(Rules)}, not {self.rules!r}.")
         if self.max_steps < 1:
             raise ValueError(f"An episode needs at least one step, not {self.max_steps}.")
+        if self.solver not in get_args(Solver):
+            raise ValueError(f"The solver is one of {get_args(Solver)}, not {self.solver!r}.")
 
     @property
     def actions(self) -> Box:
@@ -63,11 +67,10 @@ class Walker:
         return self.start(*terrain.build(level, self.rules))
 
     def start(self, ground: Terrain, force: Float[Array, ""]) -> tuple[WalkerState, Float[Array, "24"]]:
-        """Begins an episode on this terrain, with this force in N on the hull in the first step."""
-        seen = partial(look, ground)
-        world = begun(seen, force)
+        """Begins an episode on this terrain, level at its start, with this force in N on the hull in the first step."""
+        world = begun(force)
         state = WalkerState(*packed(world), jnp.zeros((), jnp.int32), ground)
-        return state, observe(state, lidar.scan(*hull_origin(world.bodies[0]), seen))
+        return state, observe(state, lidar.scan(*hull_origin(world.bodies[0]), partial(look, ground)))
 
     def step(self, key: Key[Array, ""], state: WalkerState, action: Float[Array, "4"]) -> tuple[WalkerState, Timestep]:
         """One step of 0.02 s."""

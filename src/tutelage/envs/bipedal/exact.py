@@ -6,7 +6,6 @@ impulses, solved as a block. Impulses are accumulated and start from those of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -26,7 +25,7 @@ from tutelage.envs.bipedal.body import (
     turn,
 )
 from tutelage.envs.bipedal.contacts import SLOTS, Contact, Memory
-from tutelage.envs.bipedal.lanes import choose, fence, over, split, where
+from tutelage.envs.bipedal.lanes import choose, fence, in_use, over, split, where
 
 ITERATIONS = 180
 
@@ -98,21 +97,29 @@ class GripImpulse(NamedTuple):
     tangent: tuple[Num, ...]
 
 
-def solve(
-    bodies: Bodies,
-    velocities: Velocities,
-    drives: Sequence[Drive],
-    joints: tuple[JointImpulse, ...],
-    contacts: Contact,
-    memory: Memory,
-    iterations: Int[Array, ""] | None = None,
-) -> tuple[Velocities, tuple[JointImpulse, ...], PyTree]:
-    """Velocities after the step's impulses, and those impulses; of the contacts as `split` makes them."""
+class Problem(NamedTuple):
+    """What a velocity solver is given: the world as the step begins."""
+
+    bodies: Bodies
+    velocities: Velocities  # with what gravity has added
+    drives: tuple[Drive, ...]
+    joints: tuple[JointImpulse, ...]  # of the last step
+    contacts: Contact
+    memory: Memory  # of those contacts
+
+
+Solution = tuple[Velocities, tuple[JointImpulse, ...], PyTree]
+"""Velocities after the step's impulses, and those impulses: the joints', and the contacts' as `split` makes them."""
+
+
+def solve(problem: Problem, iterations: Int[Array, ""] | int | None = None) -> Solution:
+    """As Box2D does, or with other than its 180 iterations."""
+    bodies, velocities, drives, joints, contacts, memory = problem
     hinges = tuple(hinge(joint, bodies) for joint in JOINTS)
-    grips = grips_of(contacts)
+    grips, count = grips_of(contacts), in_use(contacts.on)
     held = split(GripImpulse(memory.normal, memory.tangent), SLOTS)
     joints = tuple(_warm(impulse, drive) for impulse, drive in zip(joints, drives, strict=True))
-    velocities, _ = over(_start_grip, velocities, grips, held)
+    velocities, _ = over(_start_grip, velocities, grips, held, count)
     for joint, lever, impulse in zip(JOINTS, hinges, joints, strict=True):
         turning = impulse.motor + impulse.limit
         velocities = _apply(velocities, joint, lever, impulse.x, impulse.y, turning)
@@ -122,10 +129,14 @@ def solve(
         joints = list(joints)
         for j in SOLVING_ORDER:
             velocities, joints[j] = _solve_joint(velocities, JOINTS[j], hinges[j], drives[j], joints[j])
-        velocities, held = grip_all(velocities, grips, held)
+        velocities, held = grip_all(velocities, grips, held, count)
         return velocities, tuple(joints), held
 
-    return lax.fori_loop(0, ITERATIONS if iterations is None else iterations, iterate, (velocities, joints, held))
+    state = (velocities, joints, held)
+    if iterations is None:
+        return lax.fori_loop(0, ITERATIONS, iterate, state)
+    left = jnp.int32(iterations)
+    return lax.while_loop(lambda s: s[0] > 0, lambda s: (s[0] - 1, iterate(0, s[1])), (left, state))[1]
 
 
 def hinge(joint: Joint, bodies: Bodies) -> Hinge:
@@ -150,19 +161,19 @@ def _apply(velocities: Velocities, joint: Joint, lever: Hinge, px: Num, py: Num,
     ma, mb = INVERSE_MASS[joint.a], INVERSE_MASS[joint.b]
     ia, ib = INVERSE_INERTIA[joint.a], INVERSE_INERTIA[joint.b]
     new = list(velocities)
-    new[joint.a] = (avx - ma * px, avy - ma * py, aw - ia * (lever.ax * py - lever.ay * px + turning))
-    new[joint.b] = (bvx + mb * px, bvy + mb * py, bw + ib * (lever.bx * py - lever.by * px + turning))
-    return fence(tuple(new))
+    new[joint.a] = fence((avx - ma * px, avy - ma * py, aw - ia * (lever.ax * py - lever.ay * px + turning)))
+    new[joint.b] = fence((bvx + mb * px, bvy + mb * py, bw + ib * (lever.bx * py - lever.by * px + turning)))
+    return tuple(new)
 
 
 def _solve_joint(
     velocities: Velocities, joint: Joint, k: Hinge, drive: Drive, held: JointImpulse
 ) -> tuple[Velocities, JointImpulse]:
-    zero = jnp.zeros_like(held.x)
     relative = velocities[joint.b][2] - velocities[joint.a][2]
     motor = jnp.clip(held.motor - (relative - drive.speed) / k.k33, -drive.impulse, drive.impulse)
-    velocities = _apply(velocities, joint, k, zero, zero, motor - held.motor)
     (avx, avy, aw), (bvx, bvy, bw) = velocities[joint.a], velocities[joint.b]
+    turning = motor - held.motor
+    aw, bw = fence((aw - INVERSE_INERTIA[joint.a] * turning, bw + INVERSE_INERTIA[joint.b] * turning))
     cx, cy = bvx - bw * k.by - avx + aw * k.ay, bvy + bw * k.bx - avy - aw * k.ax
     # With the limit: three equations. Without, or where it would have to pull: the point alone, the limit let go.
     x3, y3, z3 = _solve_three(k, -cx, -cy, aw - bw)
@@ -170,7 +181,9 @@ def _solve_joint(
     keeps = (drive.at_lower & (limit >= 0)) | (drive.at_upper & (limit <= 0))
     x2, y2 = _solve_two(k, -cx + held.limit * k.k13, -cy + held.limit * k.k23)
     x, y, z = fence(where(keeps, (x3, y3, z3), (x2, y2, -held.limit)))
-    velocities = _apply(velocities, joint, k, x, y, z)
+    turned = list(velocities)
+    turned[joint.a], turned[joint.b] = (avx, avy, aw), (bvx, bvy, bw)
+    velocities = _apply(tuple(turned), joint, k, x, y, z)
     return velocities, JointImpulse(held.x + x, held.y + y, motor, held.limit + z)
 
 
@@ -223,22 +236,24 @@ def _grip(c: Contact) -> Grip:
     )
 
 
-def _start_grip(velocities: Velocities, grip: Grip, impulse: GripImpulse) -> tuple[Velocities, None]:
+def _start_grip(velocities: Velocities, grip: Grip, impulse: GripImpulse) -> tuple[Velocities, GripImpulse]:
     velocity = _velocity_of(velocities, grip.body)
     for k in range(2):
         n, t = (jnp.where(grip.on[k], p, 0.0) for p in (impulse.normal[k], impulse.tangent[k]))
         velocity = _pushed(_pushed(velocity, grip, k, n), grip, k, t, tangent=True)
-    return _put(velocities, grip.body, velocity), None
+    return _put(velocities, grip.body, velocity), impulse
 
 
-def grip_all(velocities: Velocities, grips: PyTree, held: PyTree) -> tuple[Velocities, PyTree]:
+def grip_all(
+    velocities: Velocities, grips: PyTree, held: PyTree, count: Int[Array, ""] | None
+) -> tuple[Velocities, PyTree]:
     """One iteration over the contacts."""
 
     def grip_one(velocities, grip: Grip, impulse: GripImpulse):
         velocity, impulse = _solve_grip(_velocity_of(velocities, grip.body), grip, impulse)
-        return fence(_put(velocities, grip.body, velocity)), impulse
+        return _put(velocities, grip.body, velocity), impulse
 
-    return over(grip_one, velocities, grips, held)
+    return over(grip_one, velocities, grips, held, count)
 
 
 def _velocity_of(velocities: Velocities, body: Array) -> Velocity:
@@ -246,7 +261,7 @@ def _velocity_of(velocities: Velocities, body: Array) -> Velocity:
 
 
 def _put(velocities: Velocities, body: Array, velocity: Velocity) -> Velocities:
-    return (velocities[0], *(where(body == b, velocity, velocities[1 + b]) for b in range(LEGS)))
+    return (velocities[0], *fence(tuple(where(body == b, velocity, velocities[1 + b]) for b in range(LEGS))))
 
 
 def _pushed(velocity: Velocity, grip: Grip, k: int, impulse: Num, tangent: bool = False) -> Velocity:

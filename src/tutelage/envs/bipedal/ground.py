@@ -42,6 +42,26 @@ def look(terrain: Terrain, cell: Int[Array, "..."]) -> Cells:
     return Cells(*ends, left, right, top, bottom, number, again)
 
 
+class Ground(NamedTuple):
+    """The terrains of many environments, one a lane."""
+
+    terrain: Terrain  # [environments, …]
+    lane: Int[Array, " lanes"]
+
+    def __call__(self, cell: Int[Array, "... lanes"]) -> Cells:
+        """The cells numbered `cell`, 0 … 198."""
+        at = jnp.broadcast_to(self.lane, cell.shape)
+
+        def read(values: Array, *place: Array | int) -> Array:
+            return values.at[(at, *place)].get(mode="promise_in_bounds")
+
+        x, y, box, number = self.terrain
+        here, before = read(number, cell), read(number, jnp.maximum(cell - 1, 0))
+        left, right, top, bottom = (read(box, cell, k) for k in range(4))
+        ends = (read(x, cell), read(y, cell), read(x, cell + 1), read(y, cell + 1))
+        return Cells(*ends, left, right, top, bottom, here, (here == before) & (cell > 0))
+
+
 def first_cell(x: Float[Array, "..."], cells: int) -> Int[Array, "..."]:
     """Where a window of `cells` cells begins that holds all that lies right of x, and one cell more."""
     at = jnp.floor((x - 0.02) * (1 / CELL)).astype(jnp.int32) - 1

@@ -20,18 +20,29 @@ from tutelage.envs.bipedal.contacts import (
     SLOTS,
     Contact,
     Feet,
+    Footing,
     Memory,
-    deepest,
-    depths,
-    latched,
-    meet,
+    Surveyed,
+    feel,
     moved_along,
-    recall,
 )
 from tutelage.envs.bipedal.exact import GripImpulse, Velocities, grip_all, grips_of
-from tutelage.envs.bipedal.ground import Cells, Look
-from tutelage.envs.bipedal.lanes import choose, fence, index, some_lane, split, spread, unspread, where
+from tutelage.envs.bipedal.ground import Cells, Ground, Look
+from tutelage.envs.bipedal.lanes import (
+    choose,
+    fence,
+    in_use,
+    index,
+    on_cpu,
+    some,
+    some_lane,
+    split,
+    spread,
+    unspread,
+    where,
+)
 from tutelage.envs.bipedal.position import Poses, push_out_struck
+from tutelage.envs.bipedal.scarce import where_scarce
 
 TARGET = SLOP  # the distance of the cores at the time of impact
 TOLERANCE = 0.25 * SLOP
@@ -91,33 +102,55 @@ class Flight(NamedTuple):
     any_struck: Bool[Array, "..."]
 
 
+class Aimed(NamedTuple):
+    """Which leg bodies are struck next, when, and where they stand then."""
+
+    struck: tuple[Bool[Array, "..."], ...]
+    time: tuple[Num, ...]
+    met: Poses
+
+
 def strike(
-    start: Bodies,
-    end: Bodies,
-    cell: Int[Array, "4 8 ..."],
-    cells: Cells,
-    look: Look,
-    memory: Memory,
-    feet: Feet,
-    effort: Effort,
+    start: Bodies, end: Bodies, surveyed: Surveyed, look: Look, memory: Memory, feet: Feet, effort: Effort
 ) -> tuple[Bodies, Memory, Feet]:
     """The bodies at the step's end after their impacts, and the contacts and ground flags they then have."""
+    flight = take_off(start, end, memory, feet)
+    if not (on_cpu() and isinstance(look, Ground)):
+        flight = _follow(flight, surveyed, look, effort)
+        return flight.end, flight.memory, flight.feet
 
-    def again(state):
-        flight, k = state
-        return _strike_once(flight, cell, cells, look, effort.iterations), k + 1
+    def follow(given: tuple[Flight, Surveyed, Int[Array, " lanes"]]) -> Flight:
+        flight, surveyed, lane = given
+        return _follow(flight, surveyed, Ground(look.terrain, lane), effort)
 
-    legs = tuple(b[:3] for b in start[1:])
-    none = jnp.zeros_like(end[0].x)
-    flight = Flight(legs, (none,) * LEGS, end, legs, memory, feet, none == 0)
-    flight, _ = lax.while_loop(lambda s: some_lane(s[0].any_struck) & (s[1] < effort.rounds), again, (flight, 0))
+    near = some(_urgencies(fence(_sweep(flight.start, end[1:])), surveyed[1]) < jnp.inf, 3)
+    flight = where_scarce(near, follow, (flight, surveyed, look.lane), flight, share=4)
     return flight.end, flight.memory, flight.feet
 
 
-def _strike_once(flight: Flight, cell: Int[Array, "4 8 ..."], cells: Cells, look: Look, iterations: int) -> Flight:
+def take_off(start: Bodies, end: Bodies, memory: Memory, feet: Feet) -> Flight:
+    """Before the first impact."""
+    legs = tuple(b[:3] for b in start[1:])
+    none = jnp.zeros_like(end[0].x)
+    return Flight(legs, (none,) * LEGS, end, legs, memory, feet, none == 0)
+
+
+def _follow(flight: Flight, surveyed: Surveyed, look: Look, effort: Effort) -> Flight:
+    """From impact to impact."""
+
+    def again(state):
+        flight, k = state
+        aimed = aim(flight, surveyed, look)
+        footing = feel(aimed.met, surveyed, look, flight.memory, flight.feet)
+        return bounce(flight, aimed, footing, effort.iterations), k + 1
+
+    return lax.while_loop(lambda s: some_lane(s[0].any_struck) & (s[1] < effort.rounds), again, (flight, 0))[0]
+
+
+def aim(flight: Flight, surveyed: Surveyed, look: Look) -> Aimed:
     """The first impact of each leg body on the rest of its way."""
     end = flight.end
-    share = fence(_times(fence(_sweep(flight.start, end[1:])), cell, cells, look))
+    share = fence(_times(fence(_sweep(flight.start, end[1:])), *surveyed, look))
     struck = tuple(t <= 1 for t in share)
     time = tuple(jnp.where(s, t + f * (1 - t), t) for t, f, s in zip(flight.time, share, struck, strict=True))
     met = fence(
@@ -126,11 +159,15 @@ def _strike_once(flight: Flight, cell: Int[Array, "4 8 ..."], cells: Cells, look
             for a, b, m, f, s in zip(flight.start, end[1:], flight.met, share, struck, strict=True)
         )
     )
-    contacts = meet(deepest(depths(met, cells), cell), met, look)
-    memory = recall(contacts, flight.memory)
+    return Aimed(struck, time, met)
+
+
+def bounce(flight: Flight, aimed: Aimed, footing: Footing, iterations: int) -> Flight:
+    """The struck bodies stopped where they met the ground, and on their way again."""
+    end, contacts, (struck, time, met) = flight.end, footing.contacts, aimed
     hit = choose(contacts.body, struck)
     contacts = contacts._replace(on=fence((contacts.on[0] & hit, contacts.on[1] & hit)))
-    poses = push_out_struck((end[0][:3], *met), split(contacts, SLOTS))
+    poses = push_out_struck((end[0][:3], *met), contacts)
     velocities = _stopped(contacts, poses, end, iterations)
     after = [
         where(s, moved(pose, velocity, (1 - t) * STEP), body)
@@ -138,8 +175,7 @@ def _strike_once(flight: Flight, cell: Int[Array, "4 8 ..."], cells: Cells, look
     ]
     start = _where_each(struck, poses[1:], flight.start)
     any_struck = struck[0] | struck[1] | struck[2] | struck[3]
-    feet = latched(flight.feet, flight.memory, memory)
-    return Flight(start, time, (end[0], *after), met, memory, feet, any_struck)
+    return Flight(start, time, (end[0], *after), met, footing.memory, footing.feet, any_struck)
 
 
 def _where_each(masks: tuple[Bool[Array, "..."], ...], yes: Poses, no: Poses) -> Poses:
@@ -149,11 +185,11 @@ def _where_each(masks: tuple[Bool[Array, "..."], ...], yes: Poses, no: Poses) ->
 
 def _stopped(contacts: Contact, poses: Poses, end: Bodies, iterations: int) -> Velocities:
     """The velocities of bodies at these poses after their contacts have stopped them."""
-    grips = grips_of(moved_along(contacts, poses[1:]))
+    grips, count = grips_of(moved_along(contacts, poses[1:])), in_use(contacts.on)
     none = jnp.zeros_like(contacts.normal_x)
     held = split(GripImpulse((none, none), (none, none)), SLOTS)
     velocities = tuple(b[3:] for b in end)
-    return lax.fori_loop(0, iterations, lambda _, s: grip_all(s[0], grips, s[1]), (velocities, held))[0]
+    return lax.fori_loop(0, iterations, lambda _, s: grip_all(s[0], grips, s[1], count), (velocities, held))[0]
 
 
 def moved(pose: tuple[Num, ...], velocity: tuple[Num, ...], seconds: Num | float) -> Body:
@@ -177,12 +213,7 @@ def _sweep(start: Poses, end: tuple[Body, ...]) -> Sweep:
 
 def _times(sweep: Sweep, cell: Int[Array, "4 8 ..."], cells: Cells, look: Look) -> tuple[Num, ...]:
     """When each leg body is struck, as a fraction of the step; 2 for never."""
-    wide = jax.tree.map(lambda v: jnp.expand_dims(v, 1), sweep)
-    piece = fence(jax.tree.map(lambda e, b: spread([e, b]), _edge(cells, wide), _box(cells)))
-    first, last = _distance(wide.at(0.0), wide.half_width, piece), _distance(wide.at(1.0), wide.half_width, piece)
-    there = spread([cells.x1 < cells.x2, cells.left < cells.right])
-    code = _strikes(jnp.where(there, _urgency(first, last), jnp.inf), cell)
-    code = fence(code)
+    code = fence(_strikes(_urgencies(sweep, cells), cell))
     near = fence(look(jnp.where(code < NOTHING, code & 255, 0)))
     edge = code >> 8 & 1 == 0
     piece = fence(where(edge, _edge(near, sweep), _box(near)))
@@ -192,6 +223,15 @@ def _times(sweep: Sweep, cell: Int[Array, "4 8 ..."], cells: Cells, look: Look) 
     by_box = manifold.with_box(shape, near.left, near.right, near.top, near.bottom)
     touches = (code < NOTHING) & (jnp.where(edge, by_edge.depth, by_box.depth) < jnp.inf)
     return unspread(jnp.min(jnp.where(touches, t, 2.0), axis=0))
+
+
+def _urgencies(sweep: Sweep, cells: Cells) -> Num:
+    """How urgent each candidate is, `[kind, body, cell, …]`."""
+    wide = jax.tree.map(lambda v: jnp.expand_dims(v, 1), sweep)
+    piece = fence(jax.tree.map(lambda e, b: spread([e, b]), _edge(cells, wide), _box(cells)))
+    first, last = _distance(wide.at(0.0), wide.half_width, piece), _distance(wide.at(1.0), wide.half_width, piece)
+    there = spread([cells.x1 < cells.x2, cells.left < cells.right])
+    return jnp.where(there, _urgency(first, last), jnp.inf)
 
 
 def _urgency(first: Num, last: Num) -> Num:

@@ -1,34 +1,49 @@
-"""A step of many walkers as one GPU kernel, and who uses it.
+"""A step of many walkers as a few GPU kernels, and who uses it.
 
 Compiled by XLA, a step is some hundred small kernels that wait for one another; at the few hundred environments of a
-training run that is all it does. Here the same functions are one kernel: each program holds a few environments, side by
-side on the last axis of all its values, and keeps everything between reading and writing a `Moment` to itself.
+training run that is all it does. Here the same functions are six, each a stage of the step: every program holds a few
+environments, side by side on the last axis of all its values. One kernel for everything would be a little faster, but
+takes the compiler half an hour (see `pages`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache, partial
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.custom_batching import custom_vmap
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 from jaxtyping import Array, Bool, Float, Int
 
-from tutelage.envs.bipedal import ground, lidar, physics
+from tutelage.envs.bipedal import contacts, exact, ground, impact, lidar, physics, reduced
 from tutelage.envs.bipedal.body import Body, hull_origin
-from tutelage.envs.bipedal.contacts import AXIS, Memory
+from tutelage.envs.bipedal.contacts import Footing, Memory, survey
 from tutelage.envs.bipedal.exact import JointImpulse
-from tutelage.envs.bipedal.ground import Cells
-from tutelage.envs.bipedal.lanes import index, unfenced
-from tutelage.envs.bipedal.physics import Solver, World
+from tutelage.envs.bipedal.ground import Cells, Look
+from tutelage.envs.bipedal.impact import Aimed, Flight
+from tutelage.envs.bipedal.lanes import pick, some_lane
+from tutelage.envs.bipedal.pages import Pages, stage
+from tutelage.envs.bipedal.physics import Efforts, Push, Solver, World
 from tutelage.envs.bipedal.terrain import Terrain
 
-MANY = 16_384  # environments from which on a program takes a whole warp of them
-RAYS = 16  # of which ten are meant
+
+class Lanes(NamedTuple):
+    """How many environments a program of each kernel works on."""
+
+    feel: int
+    solve: int
+    begin: int
+    move: int
+    see: int
+    aim: int
+    touch: int
+    bounce: int
+
+
+LANES = Lanes(feel=4, solve=8, begin=8, move=8, see=4, aim=4, touch=4, bounce=4)
 
 
 class Moment(NamedTuple):
@@ -48,19 +63,27 @@ class After(NamedTuple):
     rays: Float[Array, "*n 16"]
 
 
+Given = tuple[World, Efforts]
 Advance = Callable[[Moment, Float[Array, "*n 4"], Terrain], After]
 
 
 def advance(solver: Solver) -> Advance:
-    """The step of one environment. Under `vmap` on a GPU, all of them are one kernel."""
-    return _nested(solver, 0) if jax.default_backend() == "gpu" else partial(alone, solver)
+    """The step of one environment. Under `vmap` all of them are one batch; on a GPU, that is one kernel."""
+    return _nested(fused if jax.default_backend() == "gpu" else abreast, solver, 0)
 
 
 def alone(solver: Solver, moment: Moment, action: Float[Array, "4"], terrain: Terrain) -> After:
-    """The step as XLA compiles it."""
-    look = partial(ground.look, terrain)
+    """The step as XLA compiles it, also on GPUs and under `vmap`."""
+    return _nested(abreast, solver, 0)(moment, action, terrain)
+
+
+def abreast(solver: Solver, moment: Moment, action: Float[Array, "n 4"], terrain: Terrain) -> After:
+    """The step of n environments as XLA compiles it, the environments on the last axis of everything."""
+    moment, action = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), (moment, action))
+    look = ground.Ground(terrain, jnp.arange(action.shape[1]))
     world = physics.step(unpacked(moment), (action[0], action[1], action[2], action[3]), look, solver)
-    return After(packed(world), world.fallen, lidar.scan(*hull_origin(world.bodies[0]), look))
+    after = After(packed(world), world.fallen, lidar.scan(*hull_origin(world.bodies[0]), look))
+    return jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), after)
 
 
 def packed(world: World) -> Moment:
@@ -75,27 +98,26 @@ def unpacked(moment: Moment) -> World:
     bodies = tuple(Body(*(field[k] for field in moment.bodies)) for k in range(5))
     joints = tuple(JointImpulse(*(field[k] for field in moment.joints)) for k in range(4))
     feet = (moment.feet[0], moment.feet[1])
-    return World(bodies, joints, moment.memory, feet, jnp.zeros((), bool))  # type: ignore[arg-type]
+    return World(bodies, joints, moment.memory, feet, jnp.zeros_like(feet[0]))  # type: ignore[arg-type]
 
 
 @lru_cache
-def _nested(solver: Solver, axes: int) -> Advance:
-    """`advance` for values with `axes` leading axes, which knows what to do when another one comes."""
+def _nested(run: Callable[..., After], solver: Solver, axes: int) -> Advance:
+    """The step for values with `axes` leading axes, which makes all one batch when another comes."""
 
     @custom_vmap
     def step(moment: Moment, action: Array, terrain: Terrain) -> After:
-        if axes == 0:
-            return alone(solver, moment, action, terrain)
         shape = action.shape[:axes]
         given = jax.tree.map(lambda x: x.reshape(-1, *x.shape[axes:]), (moment, action, terrain))
-        return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), fused(solver, *given))
+        after = run(solver, *given) if axes else abreast(solver, *given)
+        return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), after)
 
     @step.def_vmap
     def more(size: int, batched: Any, *given: Any) -> tuple[After, Any]:
         def wide(x: Array, is_batched: bool) -> Array:
             return x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
 
-        after = _nested(solver, axes + 1)(*jax.tree.map(wide, given, tuple(batched)))
+        after = _nested(run, solver, axes + 1)(*jax.tree.map(wide, given, tuple(batched)))
         return after, jax.tree.map(lambda _: True, after)
 
     return step
@@ -107,88 +129,96 @@ def fused(
     action: Float[Array, "n 4"],
     terrain: Terrain,
     *,
-    lanes: int | None = None,
+    lanes: Lanes = LANES,
     interpret: bool = False,
 ) -> After:
-    """The step of n environments as one kernel, `lanes` of them a program."""
-    n = action.shape[0]
-    lanes = lanes or (32 if n >= MANY else 8)
-    given, tree = jax.tree.flatten((moment, action, terrain))
-    fallen, rays = jax.ShapeDtypeStruct((n,), jnp.bool_), jax.ShapeDtypeStruct((n, RAYS), jnp.float32)
-    results, after_tree = jax.tree.flatten((moment, fallen, rays))
+    """The step of n environments as a few kernels."""
+    moment, action = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), (moment, action))
+    efforts = (action[0], action[1], action[2], action[3])
+    ground = (_look, _tiles(terrain))
 
-    def program(*refs: Any) -> None:
-        # Lanes beyond the last environment do that one's work once more.
-        lane = jnp.minimum(pl.program_id(0) * lanes + jnp.arange(lanes), n - 1)
-        moment, action, terrain = jax.tree.unflatten(tree, refs[: len(given)])
-        look = partial(_look, terrain, lane)
-        with unfenced():
-            efforts = (action[lane, 0], action[lane, 1], action[lane, 2], action[lane, 3])
-            world = physics.step(_read(moment, lane), efforts, look, solver)
-            rays = lidar.scan(*hull_origin(world.bodies[0]), look)
-        _write(After(*jax.tree.unflatten(after_tree, refs[len(given) :])), lane, world, rays)
+    def run(act: Callable, given: Sequence[Pages], look: Any = None) -> Pages:
+        return stage(act, given, look, lanes=getattr(lanes, act.__name__), interpret=interpret)
 
-    whole = partial(pl.BlockSpec, memory_space=pl.ANY)
-    out = pl.pallas_call(
-        program,
-        grid=(pl.cdiv(n, lanes),),
-        in_specs=[whole() for _ in given],
-        out_specs=[whole() for _ in results],
-        out_shape=[jax.ShapeDtypeStruct(x.shape, x.dtype) for x in results],
-        compiler_params=triton.CompilerParams(num_warps=1, num_stages=1),
-        interpret=interpret,
-        name="walkers",
-    )(*given)
-    return After(*jax.tree.unflatten(after_tree, out))
+    def feel(given: Given, look: Look) -> Footing:
+        world, _ = given
+        return contacts.feel(world.bodies[1:], survey(world.bodies[1:], look), look, world.memory, world.feet)
+
+    def solve(given: Given, footing: Footing) -> Push:
+        problem = physics.problem(*given, footing)
+        return physics.pushed(problem, exact.solve(problem) if solver == "exact" else reduced.solve(problem))
+
+    def begin(given: Given, footing: Footing, push: Push) -> Push:
+        return physics.first_pushed(physics.problem(*given, footing), push)
+
+    def move(given: Given, footing: Footing, push: Push) -> Flight:
+        world, _ = given
+        end = physics.moved(physics.problem(*given, footing), push, solver)
+        return impact.take_off(world.bodies, end, push.memory, footing.feet)
+
+    def see(given: Given, flight: Flight, look: Look) -> tuple[Array, Array]:
+        hull = flight.end[0]
+        return physics.hull_touches(given[0].bodies[0], hull, look), lidar.scan(*hull_origin(hull), look)
+
+    def aim(given: Given, flight: Flight, look: Look) -> Aimed:
+        none = Aimed((jnp.zeros_like(flight.any_struck),) * 4, flight.time, flight.met)
+        legs = given[0].bodies[1:]
+        return _if_any(flight.any_struck, lambda: impact.aim(flight, survey(legs, look), look), none)
+
+    def touch(given: Given, flight: Flight, aimed: Aimed, look: Look) -> Footing:
+        legs, now = given[0].bodies[1:], (look, flight.memory, flight.feet)
+        act = lambda: contacts.feel(aimed.met, survey(legs, look), *now)  # noqa: E731
+        none = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(act))
+        return _if_any(_any(aimed.struck), act, none._replace(memory=flight.memory, feet=flight.feet))
+
+    def bounce(flight: Flight, aimed: Aimed, footing: Footing) -> Flight:
+        none = flight._replace(any_struck=jnp.zeros_like(flight.any_struck))
+        return _if_any(_any(aimed.struck), lambda: impact.bounce(flight, aimed, footing, effort.iterations), none)
+
+    def again(_: Any, pages: Any) -> Any:
+        flight = Pages(form, pages)
+        aimed = run(aim, [given, flight], ground)
+        return run(bounce, [flight, aimed, run(touch, [given, flight, aimed], ground)]).pages
+
+    effort = physics.effort(solver)
+    given = Pages.of((unpacked(moment), efforts))
+    footing = run(feel, [given], ground)
+    push = run(solve, [given, footing])
+    if solver == "reduced":
+        push = run(begin, [given, footing, push])
+    flight = run(move, [given, footing, push])
+    fallen, rays = run(see, [given, flight], ground).values()
+    form = flight.form
+    flight = Pages(form, lax.fori_loop(0, effort.rounds, again, flight.pages)).values()
+    after = After(packed(World(flight.end, push.values().joints, flight.memory, flight.feet, fallen)), fallen, rays)
+    return jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), after)
 
 
-def _read(moment: Any, lane: Int[Array, " lanes"]) -> World:
-    """The world of a program's environments, from references to all of them."""
-    bodies = tuple(Body(*(field[lane, k] for field in moment.bodies)) for k in range(5))
-    joints = tuple(JointImpulse(*(field[lane, k] for field in moment.joints)) for k in range(4))
-    memory = jax.tree.map(lambda ref: ref[_rows(AXIS, lane)], moment.memory)
-    feet = (moment.feet[lane, 0], moment.feet[lane, 1])
-    return World(bodies, joints, memory, feet, jnp.zeros(lane.shape, bool))  # type: ignore[arg-type]
+def _any(masks: Sequence[Array]) -> Array:
+    return masks[0] | masks[1] | masks[2] | masks[3]
 
 
-def _write(after: Any, lane: Int[Array, " lanes"], world: World, rays: Float[Array, "16 lanes"]) -> None:
-    for k in range(5):
-        for ref, value in zip(after.moment.bodies, world.bodies[k], strict=True):
-            ref[lane, k] = value
-    for k in range(4):
-        for ref, value in zip(after.moment.joints, world.joints[k], strict=True):
-            ref[lane, k] = value
-    for ref, value in zip(jax.tree.leaves(after.moment.memory), jax.tree.leaves(world.memory), strict=True):
-        ref[_rows(AXIS, lane)] = value
-    for k in range(2):
-        after.moment.feet[lane, k] = world.feet[k]
-    after.fallen[lane] = world.fallen
-    after.rays[_rows(RAYS, lane)] = rays
+def _if_any(wanted: Bool[Array, " lanes"], act: Callable[[], Any], otherwise: Any) -> Any:
+    """`act()` if some lane wants it: where none does, the program is done."""
+    return lax.cond(some_lane(wanted), act, lambda: otherwise)
 
 
-def _rows(n: int, lane: Int[Array, " lanes"]) -> tuple[Int[Array, "n lanes"], Int[Array, "n lanes"]]:
-    """Where the n entries of each environment are: the axis comes first here, the environments last."""
-    shape = (n, *lane.shape)
-    return jnp.broadcast_to(lane, shape), jnp.broadcast_to(index(n, 1), shape)
+def _tiles(terrain: Terrain) -> Float[Array, "n 200 8"]:
+    """The terrains cell by cell: x, y, the four sides of the rectangle, its number, if the last cell has it too."""
+    columns = [terrain.x, terrain.y, *jnp.moveaxis(terrain.box, -1, 0), terrain.box_id.astype(jnp.float32)]
+    again = terrain.box_id == jnp.roll(terrain.box_id, 1, axis=-1).at[..., 0].set(-1)
+    return jnp.stack([*columns, again.astype(jnp.float32)], axis=-1)
 
 
-def _look(terrain: Any, lane: Int[Array, " lanes"], cell: Int[Array, "..."]) -> Cells:
-    """`ground.look`, from references to the terrains of all environments."""
-    at = jnp.broadcast_to(lane, cell.shape)
+def _look(tiles: Any, lane: Int[Array, " lanes"], cell: Int[Array, "..."]) -> Cells:
+    """`ground.Ground`, from the terrains of all environments as `_tiles` makes them."""
 
-    def side(k: int) -> Array:
-        return terrain.box[at, cell, jnp.full(cell.shape, k)]
+    def columns(n: int, cell: Array) -> tuple[Array, ...]:
+        shape = (n, *cell.shape)
+        at = (jnp.broadcast_to(lane, shape), jnp.broadcast_to(cell, shape), lax.broadcasted_iota(jnp.int32, shape, 0))
+        found = tiles[at]
+        return tuple(pick(found, k) for k in range(n))
 
-    number = terrain.box_id[at, cell]
-    return Cells(
-        x1=terrain.x[at, cell],
-        y1=terrain.y[at, cell],
-        x2=terrain.x[at, cell + 1],
-        y2=terrain.y[at, cell + 1],
-        left=side(0),
-        right=side(1),
-        top=side(2),
-        bottom=side(3),
-        box=number,
-        box_again=(number == terrain.box_id[at, jnp.maximum(cell - 1, 0)]) & (cell > 0),
-    )
+    x1, y1, left, right, top, bottom, number, again = columns(8, cell)
+    x2, y2 = columns(2, cell + 1)
+    return Cells(x1, y1, x2, y2, left, right, top, bottom, number.astype(jnp.int32), again > 0)

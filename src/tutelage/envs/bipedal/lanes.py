@@ -1,9 +1,9 @@
 """Small tools for code that runs one environment a lane.
 
-The physics is written for numbers of any trailing shape, the *lanes*: none under `jax.vmap`, a block of environments in
-a kernel. What comes in a handful (the four leg bodies, the cells around a foot, the rays) lies on *leading* axes, is
-spread over them by comparing with an index and taken off them by masked sums, so that nothing needs a sort, a gather or
-a concatenation.
+The physics is written for numbers whose last axis is that of the environments, the *lanes*: all of them where XLA
+compiles it, a block of them in a kernel. What comes in a handful (the four leg bodies, the cells around a foot, the
+rays) lies on *leading* axes, is spread over them by comparing with an index and taken off them by masked sums, so that
+nothing needs a sort, a gather or a concatenation.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ def in_kernel() -> bool:
     return not _fences.get()
 
 
+def on_cpu() -> bool:
+    """Whether XLA compiles for CPUs what is traced now."""
+    return not in_kernel() and jax.default_backend() == "cpu"
+
+
 def fence(values):
     """The same values, computed before anything that uses them.
 
@@ -43,7 +48,7 @@ def fence(values):
     """
     if in_kernel():
         return values
-    if not _on_cpu():
+    if not on_cpu():
         return lax.optimization_barrier(values)
     # On CPUs the barrier is gone before values are duplicated, but results of divisions never are.
     return jax.tree.map(_over_one, values)
@@ -115,32 +120,47 @@ def first_best(values: Sequence[Array]) -> tuple[Array, Int[Array, "..."]]:
     return best, at
 
 
-def _on_cpu() -> bool:
-    return _fences.get() and jax.default_backend() == "cpu"
-
-
 def split(values: PyTree, n: int) -> PyTree:
     """The first n entries of the leading axis, for `over`: on CPUs as they are, elsewhere one by one."""
-    if _on_cpu():
+    if on_cpu():
         return jax.tree.map(lambda v: v[:n], values)
     return fence(tuple(jax.tree.map(lambda v, k=k: pick(v, k), values) for k in range(n)))
 
 
 def join(parts: PyTree, n: int) -> PyTree:
     """What `split` made, on a leading axis again, filled up with zeros to a length of n."""
-    if _on_cpu():
+    if on_cpu():
         return jax.tree.map(lambda v: jnp.pad(v, [(0, n - len(v))] + [(0, 0)] * (v.ndim - 1)), parts)
     fill = jax.tree.map(jnp.zeros_like, parts[0])
     return jax.tree.map(lambda *v: spread(v), *parts, *(fill,) * (n - len(parts)))
 
 
-def over(body: Callable, carry: PyTree, *parts: PyTree) -> tuple[PyTree, PyTree]:
-    """`lax.scan` of `body(carry, *parts)` over what `split` made: on CPUs a loop, to compile faster, else unrolled."""
-    if _on_cpu():
-        return lax.scan(lambda carry, part: body(carry, *part), carry, parts)
+def in_use(on: Sequence[Bool[Array, "n ..."]]) -> Int[Array, ""] | None:
+    """On CPUs, how many entries of the leading axis there are up to the last that is on in some lane."""
+    if not on_cpu():
+        return None
+    return jnp.max(jnp.where(on[0] | on[1], index(on[0].shape[0], on[0].ndim - 1) + 1, 0))
+
+
+def over(body: Callable, carry: PyTree, parts: PyTree, held: PyTree, count: Int[Array, ""] | None):
+    """`carry, held[k] = body(carry, parts[k], held[k])` for each k of what `split` made, one after the other.
+
+    On CPUs a loop over the first `count`, to compile faster and run no longer than needed; elsewhere all, unrolled.
+    """
+    if count is not None:
+
+        def at(k, values):
+            return jax.tree.map(lambda v: lax.dynamic_index_in_dim(v, k, keepdims=False), values)
+
+        def one(k, state):
+            carry, held = state
+            carry, new = body(carry, at(k, parts), at(k, held))
+            return carry, jax.tree.map(lambda v, x: lax.dynamic_update_index_in_dim(v, x, k, 0), held, new)
+
+        return lax.fori_loop(0, count, one, (carry, held))
     out = []
-    for part in zip(*parts, strict=True):
-        carry, result = body(carry, *part)
+    for k, part in enumerate(parts):
+        carry, result = body(carry, part, None if held is None else held[k])
         out.append(result)
     return carry, tuple(out)
 

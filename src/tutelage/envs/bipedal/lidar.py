@@ -17,7 +17,8 @@ WINDOW = 16  # cells, of which the rays reach over 12
 def scan(x: Num, y: Num, look: Look) -> Array:
     """The fraction of its range after which each ray from (x, y) hits the ground, 1 if it does not; `[16, …]`.
 
-    Ten rays are meant; the other six fill the axis up to a power of two.
+    Ten rays are meant; the other six fill the axis up to a power of two. Rectangles that begin behind the ground's last
+    edge are not seen, as terrains do not hold them: the rays could reach some from half a metre before the finish on.
     """
     ray = index(16, 1 + x.ndim)
     angle = 0.15 * ray

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
@@ -11,7 +10,6 @@ from jaxtyping import Array, Bool, Int, PyTree
 from tutelage.envs.bipedal import exact, impact, manifold, reduced
 from tutelage.envs.bipedal.body import (
     GRAVITY,
-    INVERSE_MASS,
     JOINTS,
     SKIN,
     STEP,
@@ -21,27 +19,15 @@ from tutelage.envs.bipedal.body import (
     Num,
     hull_polygon,
 )
-from tutelage.envs.bipedal.contacts import (
-    AXIS,
-    SLOTS,
-    Contact,
-    Feet,
-    Memory,
-    deepest,
-    depths,
-    empty_memory,
-    latched,
-    meet,
-    recall,
-    survey,
-)
-from tutelage.envs.bipedal.exact import Drive, JointImpulse, Velocities
+from tutelage.envs.bipedal.contacts import AXIS, Feet, Footing, Memory, empty_memory, feel, survey
+from tutelage.envs.bipedal.exact import Drive, JointImpulse, Problem, Solution, Velocities
 from tutelage.envs.bipedal.ground import Look, first_cell
-from tutelage.envs.bipedal.lanes import fence, in_kernel, index, join, some, some_lane, split, where
+from tutelage.envs.bipedal.lanes import fence, index, join, some, where
 from tutelage.envs.bipedal.position import settle
 from tutelage.envs.bipedal.scarce import where_scarce
 
 Solver = Literal["reduced", "exact"]
+Efforts = tuple[Num, Num, Num, Num]  # of the four motors, −1 … 1
 
 HULL_REACH = 1.2  # metres, of the hull around its centre of mass
 HULL_WINDOW = 8  # cells
@@ -64,55 +50,74 @@ def at_rest(bodies: Bodies) -> World:
     return World(bodies, (JointImpulse(none, none, none, none),) * 4, empty_memory(like), (no, no), no)
 
 
-def step(world: World, action: tuple[Num, Num, Num, Num], look: Look, solver: Solver, push: Num | float = 0.0) -> World:
-    """The world 0.02 s later. `push` is a force in N on the hull, to the right."""
+class Push(NamedTuple):
+    """What the velocity solver has found."""
+
+    velocities: Velocities
+    joints: tuple[JointImpulse, ...]
+    memory: Memory
+
+
+def step(world: World, action: Efforts, look: Look, solver: Solver) -> World:
+    """The world 0.02 s later."""
+    surveyed = survey(world.bodies[1:], look)
+    footing = feel(world.bodies[1:], surveyed, look, world.memory, world.feet)
+    asked = problem(world, action, footing)
+    push = pushed(asked, exact.solve(asked) if solver == "exact" else _solve(asked))
+    end = moved(asked, push, solver)
+    fallen = world.fallen | hull_touches(world.bodies[0], end[0], look)
+    end, memory, feet = impact.strike(world.bodies, end, surveyed, look, push.memory, footing.feet, effort(solver))
+    return World(end, push.joints, memory, feet, fallen)
+
+
+def problem(world: World, action: Efforts, footing: Footing) -> Problem:
+    """What the velocity solver is given."""
     start = world.bodies
-    cell, cells = survey(start[1:], look)
-    contacts = meet(deepest(depths(start[1:], cells), cell), start[1:], look)
-    memory = recall(contacts, world.memory)
-    feet = latched(world.feet, world.memory, memory)
     drives = tuple(_drive(k, start, action[k]) for k in range(4))
     velocities = tuple((b.vx, b.vy + STEP * GRAVITY, b.spin) for b in start)
-    velocities = ((start[0].vx + STEP * INVERSE_MASS[0] * push, *velocities[0][1:]), *velocities[1:])
-    solve = exact.solve if solver == "exact" else _solve
-    velocities, joints, pressed = solve(start, velocities, drives, world.joints, contacts, memory)
-    memory = _stored(memory, pressed)
-    free = tuple(impact.moved(b[:3], v, STEP) for b, v in zip(start, velocities, strict=True))
-    limits = tuple((d.at_lower, d.at_upper) for d in drives)
-    poses = settle(tuple(b[:3] for b in free), split(contacts, SLOTS), limits, 0.0 if solver == "exact" else 1e-4)
-    end: Bodies = tuple(b._replace(x=p[0], y=p[1], angle=p[2]) for p, b in zip(poses, free, strict=True))
-    fallen = world.fallen | _hull_touches(start[0], end[0], look)
-    effort = impact.THOROUGH if solver == "exact" else impact.ENOUGH
-    end, memory, feet = impact.strike(start, end, cell, cells, look, memory, feet, effort)
-    return World(end, joints, memory, feet, fallen)
+    return Problem(start, velocities, drives, world.joints, footing.contacts, footing.memory)
 
 
-def _solve(bodies: Bodies, velocities: Velocities, drives: Sequence[Drive], joints, contacts: Contact, memory: Memory):
+def pushed(problem: Problem, solution: Solution) -> Push:
+    """A solution, its impulses on the contacts remembered."""
+    velocities, joints, pressed = solution
+    return Push(velocities, joints, _stored(problem.memory, pressed))
+
+
+def first_pushed(problem: Problem, push: Push) -> Push:
+    """For kernels: in the first step of an episode what the exact solver finds (see `_solve`), else `push`."""
+    first = problem.joints[0].x != 0
+    iterations = exact.ITERATIONS * jnp.max(first.astype(jnp.int32))  # none if it is nobody's first
+    return where(first, pushed(problem, _literal(problem, iterations)), push)
+
+
+def moved(problem: Problem, push: Push, solver: Solver) -> Bodies:
+    """The bodies at the end of the step, their positions settled."""
+    free = tuple(impact.moved(b[:3], v, STEP) for b, v in zip(problem.bodies, push.velocities, strict=True))
+    limits = tuple((d.at_lower, d.at_upper) for d in problem.drives)
+    poses = settle(tuple(b[:3] for b in free), problem.contacts, limits, 0.0 if solver == "exact" else 1e-4)
+    return tuple(b._replace(x=p[0], y=p[1], angle=p[2]) for p, b in zip(poses, free, strict=True))
+
+
+def effort(solver: Solver) -> impact.Effort:
+    """How far impacts are followed."""
+    return impact.THOROUGH if solver == "exact" else impact.ENOUGH
+
+
+def _solve(problem: Problem) -> Solution:
     """The reduced solver, but for the first step of an episode the exact one.
 
     That step starts with the walker in pieces, and what Box2D makes of it is far from what it would be after more
     iterations; walkers without a sense of balance, such as gymnasium's heuristic, fall or walk as it turns out. It is
     known by the impulses in the joints' points, which only the exact solver leaves behind.
     """
-    first = joints[0].x != 0
-    given = (bodies, velocities, drives, joints, contacts, memory)
-    fast = reduced.solve(*given)
-    if in_kernel():
-        return where(first, _literal(jnp.where(some_lane(first), exact.ITERATIONS, 0), *given), fast)
-    return where_scarce(first, lambda given: _literal(jnp.int32(exact.ITERATIONS), *given), given, fast)
+    first = problem.joints[0].x != 0
+    return where_scarce(first, _literal, problem, reduced.solve(problem), share=16)
 
 
-def _literal(
-    iterations: Int[Array, ""],
-    bodies: Bodies,
-    velocities: Velocities,
-    drives: Sequence[Drive],
-    joints: tuple[JointImpulse, ...],
-    contacts: Contact,
-    memory: Memory,
-) -> PyTree:
+def _literal(problem: Problem, iterations: Int[Array, ""] | int = exact.ITERATIONS) -> Solution:
     """What the exact solver makes of it, with all of a joint's impulses counted as its motor's."""
-    velocities, joints, pressed = exact.solve(bodies, velocities, drives, joints, contacts, memory, iterations)
+    velocities, joints, pressed = exact.solve(problem, iterations)
     none = jnp.zeros_like(joints[0].x)
     return velocities, tuple(JointImpulse(none, none, j.motor + j.limit, none) for j in joints), pressed
 
@@ -131,7 +136,7 @@ def _stored(memory: Memory, pressed: PyTree) -> Memory:
     return memory._replace(normal=impulse.normal, tangent=impulse.tangent)
 
 
-def _hull_touches(start: Body, end: Body, look: Look) -> Bool[Array, "..."]:
+def hull_touches(start: Body, end: Body, look: Look) -> Bool[Array, "..."]:
     """Whether the hull touches at the step's start, or has come so close at its end that it would be stopped."""
     cell = first_cell(start.x - HULL_REACH, HULL_WINDOW) + index(HULL_WINDOW, start.x.ndim)
     cells = fence(look(cell))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, PyTree
+from jaxtyping import Array, Bool, Int, PyTree
 
 from tutelage.envs.bipedal.body import (
     ANGULAR_SLOP,
@@ -21,11 +21,13 @@ from tutelage.envs.bipedal.body import (
     Num,
     turn,
 )
-from tutelage.envs.bipedal.contacts import Contact, placed
-from tutelage.envs.bipedal.lanes import choose, fence, over, some_lane, where
+from tutelage.envs.bipedal.contacts import SLOTS, Contact, placed
+from tutelage.envs.bipedal.lanes import choose, fence, in_use, on_cpu, over, some_lane, split, where
+from tutelage.envs.bipedal.scarce import where_scarce
 
 ITERATIONS = 60
 IMPACT_ITERATIONS = 20
+FEW = 3  # iterations, after which most walkers have settled
 MAX_PUSH = 0.2  # metres an iteration
 MAX_TURN = 0.13962634  # 8° an iteration
 
@@ -33,50 +35,75 @@ Pose = tuple[Num, ...]  # x, y, angle of the centre of mass
 Poses = tuple[Pose, ...]
 
 
-def settle(poses: Poses, contacts: PyTree, limits: Sequence[tuple], still: float) -> Poses:
+def settle(poses: Poses, contacts: Contact, limits: Sequence[tuple], still: float) -> Poses:
     """At most 60 iterations over contacts, then joints; fewer if all is in place or none of it moves more than `still`.
 
     `limits` says of each joint whether it was at its lower and at its upper limit when the step began.
     """
+    active = jnp.ones_like(poses[0][0], bool)
+    if not on_cpu():
+        return _iterate(poses, active, contacts, limits, still, 0, ITERATIONS)[0]
+
+    def go_on(given: tuple[Poses, Bool[Array, "..."], Contact, Sequence[tuple]]) -> Poses:
+        poses, active, contacts, limits = given
+        return _iterate(poses, active, contacts, limits, still, FEW, ITERATIONS)[0]
+
+    poses, active = _iterate(poses, active, contacts, limits, still, 0, FEW)
+    return where_scarce(active, go_on, (poses, active, contacts, limits), poses, share=4)
+
+
+def _iterate(
+    poses: Poses,
+    active: Bool[Array, "..."],
+    contacts: Contact,
+    limits: Sequence[tuple],
+    still: float,
+    first: int,
+    last: int,
+) -> tuple[Poses, Bool[Array, "..."]]:
+    """The iterations from `first` to `last` of the walkers that are active, and which of them still are."""
+    parts, count = split(contacts, SLOTS), in_use(contacts.on)
 
     def iterate(state):
         before, active, k = state
-        poses, fine = push_out(before, contacts, 0.2, -3 * SLOP)
+        poses, fine = push_out(before, parts, count, 0.2, -3 * SLOP)
         for j in SOLVING_ORDER:
             poses, ok = _pull(poses, JOINTS[j], *limits[j])
             fine &= ok
         moved = _largest_move(before, poses) > still
         return where(active, poses, before), active & ~fine & moved, k + 1
 
-    active = jnp.ones_like(poses[0][0], bool)
-    return lax.while_loop(lambda s: some_lane(s[1]) & (s[2] < ITERATIONS), iterate, (poses, active, 0))[0]
+    return lax.while_loop(lambda s: some_lane(s[1]) & (s[2] < last), iterate, (poses, active, first))[:2]
 
 
-def push_out_struck(poses: Poses, contacts: PyTree) -> Poses:
+def push_out_struck(poses: Poses, contacts: Contact) -> Poses:
     """The position pass at a time of impact: no joints, and the bodies pushed out faster."""
+    parts, count = split(contacts, SLOTS), in_use(contacts.on)
 
     def iterate(state):
         before, active, k = state
-        poses, fine = push_out(before, contacts, 0.75, -1.5 * SLOP)
+        poses, fine = push_out(before, parts, count, 0.75, -1.5 * SLOP)
         return where(active, poses, before), active & ~fine, k + 1
 
     active = jnp.ones_like(poses[0][0], bool)
     return lax.while_loop(lambda s: some_lane(s[1]) & (s[2] < IMPACT_ITERATIONS), iterate, (poses, active, 0))[0]
 
 
-def push_out(poses: Poses, contacts: PyTree, factor: float, enough: float) -> tuple[Poses, Bool[Array, "..."]]:
-    """One iteration over the contacts (as `split` makes them), and whether none was deeper than `enough`."""
+def push_out(
+    poses: Poses, contacts: PyTree, count: Int[Array, ""] | None, factor: float, enough: float
+) -> tuple[Poses, Bool[Array, "..."]]:
+    """One iteration over the first contacts (as `split` makes them), and whether none was deeper than `enough`."""
 
-    def push(carry, contact: Contact):
+    def push(carry, contact: Contact, _):
         poses, least = carry
         pose = tuple(choose(contact.body, [p[i] for p in poses[1:]]) for i in range(3))
         for k in range(2):
             pose, separation = fence(_push_point(pose, contact, k, factor))
             least = jnp.minimum(least, separation)
-        poses = (poses[0], *(where(contact.body == b, pose, poses[1 + b]) for b in range(LEGS)))
-        return fence((poses, least)), None
+        legs, least = fence((tuple(where(contact.body == b, pose, poses[1 + b]) for b in range(LEGS)), least))
+        return ((poses[0], *legs), least), None
 
-    (poses, least), _ = over(push, (poses, jnp.full_like(poses[0][0], jnp.inf)), contacts)
+    (poses, least), _ = over(push, (poses, jnp.full_like(poses[0][0], jnp.inf)), contacts, None, count)
     return poses, least >= enough
 
 
@@ -113,9 +140,9 @@ def _pull(poses: Poses, joint: Joint, at_lower, at_upper) -> tuple[Poses, Bool[A
     det = 1 / (k11 * k22 - k12 * k12)
     px, py = fence((-det * (k22 * cx - k12 * cy), -det * (k11 * cy - k12 * cx)))
     new = list(poses)
-    new[joint.a] = (ax - ma * px, ay - ma * py, aa - ia * (rax * py - ray * px))
-    new[joint.b] = (bx + mb * px, by + mb * py, ba + ib * (rbx * py - rby * px))
-    return fence(tuple(new)), (cx * cx + cy * cy <= SLOP * SLOP) & (error <= ANGULAR_SLOP)
+    new[joint.a] = fence((ax - ma * px, ay - ma * py, aa - ia * (rax * py - ray * px)))
+    new[joint.b] = fence((bx + mb * px, by + mb * py, ba + ib * (rbx * py - rby * px)))
+    return tuple(new), (cx * cx + cy * cy <= SLOP * SLOP) & (error <= ANGULAR_SLOP)
 
 
 def _largest_move(before: Poses, after: Poses) -> Num:

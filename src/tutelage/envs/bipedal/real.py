@@ -12,68 +12,27 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int32, Key
+from jaxtyping import Array, Bool, Float
 
 from tutelage.env import Box, Timestep
 from tutelage.envs.bipedal.level import WalkerLevel
 from tutelage.envs.bipedal.terrain import CELLS, MAX_FORCE, Rules, Terrain, build
+from tutelage.envs.hosted import HostedEnv, seen
 from tutelage.errors import UserError
 
 OBS = 24
 JOINTS = 4
 SOLVED = 230.0
 
-Game = tuple[bytes, bytes]  # a level, and the actions so far
-
-
-class Seen(NamedTuple):
-    """What gymnasium says of a step."""
-
-    obs: Float[np.ndarray, "24"]
-    reward: float = 0.0
-    terminated: bool = False
-    truncated: bool = False
-
-    @property
-    def over(self) -> bool:
-        """Whether the episode has ended."""
-        return self.terminated or self.truncated
-
-    def timestep(self) -> Timestep:
-        """The same in the env's types."""
-        return Timestep(
-            np.float32(self.obs),  # pyright: ignore[reportArgumentType]
-            np.float32(self.reward),  # pyright: ignore[reportArgumentType]
-            np.bool_(self.terminated),  # pyright: ignore[reportArgumentType]
-            np.bool_(self.truncated),  # pyright: ignore[reportArgumentType]
-        )
-
-
-NOTHING = Seen(np.zeros(OBS, np.float32))
-
-
-class RealState(NamedTuple):
-    """A game is determined by its level and the actions so far: Box2D is deterministic in a fresh world."""
-
-    level: WalkerLevel
-    terrain: Terrain
-    force: Float[Array, ""]
-    actions: Float[Array, "max_steps 4"]
-    time: Int32[Array, ""]
-    over: Bool[Array, ""]
-
 
 @dataclass(frozen=True)
-class RealWalker:
-    """`Walker`, played by gymnasium on the host. It consists of pure functions too, so that it can stand in for it."""
+class RealWalker(HostedEnv):
+    """`Walker`, played by gymnasium on the host."""
 
     rules: Rules = "parametrised"
     max_steps: int = 2000
@@ -88,113 +47,58 @@ class RealWalker:
         """Torques of left hip, left knee, right hip, right knee."""
         return Box(JOINTS)
 
-    def reset(self, key: Key[Array, ""], level: WalkerLevel) -> tuple[RealState, Float[Array, "24"]]:
-        """A new game on the level. The key is not used."""
-        terrain, force = build(level, self.rules)
-        actions = jnp.zeros((self.max_steps, JOINTS), jnp.float32)
-        state = RealState(level, terrain, force, actions, jnp.zeros((), jnp.int32), jnp.zeros((), bool))
-        return state, self._look(state).obs
+    @property
+    def nothing(self) -> Float[np.ndarray, "24"]:
+        """Zeros."""
+        return np.zeros(OBS, np.float32)
 
-    def step(self, key: Key[Array, ""], state: RealState, action: Float[Array, "4"]) -> tuple[RealState, Timestep]:
-        """One action in gymnasium. The key is not used; after the end nothing happens any more."""
-        actions = state.actions.at[state.time].set(action, mode="drop")
-        state = state._replace(actions=actions, time=state.time + 1)
-        after = self._look(state)
-        return state._replace(over=state.over | after.done), after
+    def opening(self, level: WalkerLevel) -> tuple[Terrain, Float[Array, ""]]:
+        """The level's terrain and the first push."""
+        return build(level, self.rules)
+
+    def new_engine(self, opening: Any) -> Any:
+        """A walker of gymnasium's."""
+        return gymnasium()(self.max_steps)
 
     def solved(self, episode_return: Float[Array, "..."]) -> Bool[Array, "..."]:
         """A return above 230, as in the paper's evaluation."""
         return episode_return > SOLVED
 
-    def _look(self, state: RealState) -> Timestep:
-        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), NOTHING.timestep())
-        return jax.pure_callback(self._look_on_host, shapes, state, vmap_method="broadcast_all")
-
-    def _look_on_host(self, states: RealState) -> Timestep:
-        states = jax.tree.map(np.asarray, states)
-        shape = states.time.shape
-        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(shape) :]), states)
-        games = [jax.tree.map(lambda x, i=i: x[i], flat) for i in range(flat.time.size)]
-        worlds = _worlds(self)
-        seen = [(NOTHING if game.over else worlds.look(game)).timestep() for game in games]
-        return jax.tree.map(lambda *x: np.stack(x).reshape(shape + x[0].shape), *seen)
-
-
-class Worlds:
-    """Worlds at work, each waiting at some point of some game for the next action."""
-
-    def __init__(self, env: RealWalker) -> None:
-        self.max_steps = env.max_steps
-        self.waiting: dict[Game, list[Any]] = defaultdict(list)
-
-    def look(self, game: RealState) -> Seen:
-        """What the game comes to: of a world that is one action short of it, or of a new one."""
-        time = int(game.time)
-        if time == 0:
-            world = self._new(game)
-            after = world.begin()
-        else:
-            world = self._before(game)
-            after = world.act(game.actions[time - 1])
-            after = after._replace(truncated=time >= self.max_steps)
-        if not after.over:
-            self.waiting[_name(game)].append(world)
-        return after
-
-    def _new(self, game: RealState) -> Any:
-        return gymnasium()(game.terrain, float(game.force))
-
-    def _before(self, game: RealState) -> Any:
-        """A world one action ago, brought there by playing the game again if none is waiting."""
-        name = _name(game._replace(time=game.time - 1))
-        if name not in self.waiting:
-            world = self._new(game)
-            world.begin()
-            for action in game.actions[: game.time - 1]:
-                world.act(action)
-            return world
-        world = self.waiting[name].pop()
-        if not self.waiting[name]:
-            del self.waiting[name]
-        return world
-
-
-_worlds = lru_cache(Worlds)
-
-
-def _name(game: RealState) -> Game:
-    return b"".join(np.asarray(x).tobytes() for x in game.level), game.actions[: game.time].tobytes()
-
 
 @lru_cache
 def gymnasium() -> Any:
-    """gymnasium's walker as a class of worlds; a `UserError` if Box2D or gymnasium is not installed."""
+    """gymnasium's walker as a class of engines; a `UserError` if Box2D or gymnasium is not installed."""
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of SWIG, which made Box2D's module, and of pygame
-            import Box2D  # noqa: F401
+            import Box2D
             import pygame  # noqa: F401
             from gymnasium.envs.box2d import bipedal_walker
     except ImportError as error:
         raise UserError(f"This needs gymnasium with Box2D ({error}): pip install 'tutelage[real]'") from error
 
-    class World(bipedal_walker.BipedalWalker):
-        """One episode."""
+    class Engine(bipedal_walker.BipedalWalker):
+        """A walker for one episode at a time."""
 
-        def __init__(self, terrain: Terrain, force: float) -> None:
+        def __init__(self, max_steps: int) -> None:
             super().__init__()
-            self.level = terrain
-            self.np_random = _Push(force)  # pyright: ignore[reportAttributeAccessIssue]
+            self.max_steps = max_steps
 
-        def begin(self) -> Seen:
-            """The first observation."""
-            return Seen(self.reset()[0])
+        def begin(self, opening: Any) -> Timestep:
+            """A new episode, on a terrain and with a first push, in a fresh world."""
+            self._destroy()
+            self.world = Box2D.b2World()
+            self.level, force = opening
+            self.np_random = _Push(float(force))  # pyright: ignore[reportAttributeAccessIssue]
+            self.time = 0
+            return seen(np.float32(self.reset()[0]))
 
-        def act(self, action: np.ndarray) -> Seen:
+        def act(self, action: np.ndarray) -> Timestep:
             """One step."""
             obs, reward, terminated, _, _ = self.step(action)
-            return Seen(obs, float(reward), terminated)
+            self.time += 1
+            return seen(np.float32(obs), float(reward), terminated, self.time >= self.max_steps)
 
         def _generate_terrain(self, hardcore: bool) -> None:
             """Static bodies in gymnasium's order: rectangles, then edges, each from left to right."""
@@ -210,7 +114,7 @@ def gymnasium() -> Any:
         def _generate_clouds(self) -> None:
             self.cloud_poly = []
 
-    return World
+    return Engine
 
 
 def _rectangles(terrain: Terrain) -> list[list[float]]:

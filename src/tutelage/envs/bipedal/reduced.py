@@ -14,12 +14,21 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, PyTree
+from jaxtyping import Array, Bool
 
-from tutelage.envs.bipedal.body import FRICTION, INERTIA, JOINTS, MASS, SOLVING_ORDER, Bodies, Num
-from tutelage.envs.bipedal.contacts import SLOTS, Contact, Memory
-from tutelage.envs.bipedal.exact import Drive, GripImpulse, Hinge, JointImpulse, Velocities, hinge
-from tutelage.envs.bipedal.lanes import fence, over, split, where
+from tutelage.envs.bipedal.body import FRICTION, INERTIA, JOINTS, MASS, SOLVING_ORDER, Num
+from tutelage.envs.bipedal.contacts import SLOTS, Contact
+from tutelage.envs.bipedal.exact import (
+    Drive,
+    GripImpulse,
+    Hinge,
+    JointImpulse,
+    Problem,
+    Solution,
+    Velocities,
+    hinge,
+)
+from tutelage.envs.bipedal.lanes import fence, in_use, over, split, where
 
 SWEEPS = 64
 
@@ -47,15 +56,9 @@ class Foothold(NamedTuple):
     ktt: tuple[Num, ...]
 
 
-def solve(
-    bodies: Bodies,
-    velocities: Velocities,
-    drives: Sequence[Drive],
-    joints: tuple[JointImpulse, ...],
-    contacts: Contact,
-    memory: Memory,
-) -> tuple[Velocities, tuple[JointImpulse, ...], PyTree]:
-    """Velocities after the step's impulses, and those impulses, as `exact.solve`; a joint's are all its motor's."""
+def solve(problem: Problem) -> Solution:
+    """As `exact.solve`, but that a joint's impulses are all its motor's."""
+    bodies, velocities, drives, joints, contacts, memory = problem
     hinges = tuple(hinge(joint, bodies) for joint in JOINTS)
     levers = fence(_levers(hinges))
     inverse = fence(_inverse_mass(levers))
@@ -66,7 +69,8 @@ def solve(
     stiffness = tuple(_stiffness(inverse, 2 + joint.a, 2 + joint.b) for joint in JOINTS)
     for j, joint in enumerate(JOINTS):
         u = _turned(u, inverse, 2 + joint.a, 2 + joint.b, turning[j])
-    u, _ = over(_start, u, footholds, held)
+    count = in_use(contacts.on)
+    u, _ = over(_start, u, footholds, held, count)
 
     def sweep(_, state):
         u, turning, held = state
@@ -76,7 +80,7 @@ def solve(
             new = fence(_drive(drives[j], u[b] - u[a], turning[j], stiffness[j]))
             u = _turned(u, inverse, a, b, new - turning[j])
             turning[j] = new
-        u, held = over(_press, u, footholds, held)
+        u, held = over(_press, u, footholds, held, count)
         return u, tuple(turning), held
 
     u, turning, held = lax.fori_loop(0, SWEEPS, sweep, (u, turning, held))
@@ -86,7 +90,8 @@ def solve(
 
 class Levers(NamedTuple):
     """How a leg's velocities follow from u: v_upper = v + ω_hull × hip + ω_upper × thigh, and for the lower leg
-    v_lower = v + ω_hull × hip + ω_upper × knee + ω_lower × shin."""
+    v_lower = v + ω_hull × hip + ω_upper × knee + ω_lower × shin.
+    """
 
     hip: tuple[Num, Num]
     thigh: tuple[Num, Num]
@@ -212,11 +217,11 @@ def _row(c: Contact, k: int, direction: tuple[Num, Num], levers: tuple[Levers, L
     return Row(spins, fence(_times(inverse, (*direction, *spins))))
 
 
-def _start(u: Vector, foothold: Foothold, held: GripImpulse) -> tuple[Vector, None]:
+def _start(u: Vector, foothold: Foothold, held: GripImpulse) -> tuple[Vector, GripImpulse]:
     for k in range(2):
         u = _add(u, foothold.normal[k].response, held.normal[k])
         u = _add(u, foothold.tangent[k].response, held.tangent[k])
-    return u, None
+    return u, held
 
 
 def _drive(drive: Drive, relative: Num, turning: Num, stiffness: Num) -> Num:

@@ -1,48 +1,40 @@
-"""What only a few members of a batch need, computed for those alone."""
+"""What only a few lanes need, computed for those alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, PyTree
+
+from tutelage.envs.bipedal.lanes import some_lane, where
 
 In = TypeVar("In", bound=PyTree)
 Out = TypeVar("Out", bound=PyTree)
 
-SHARE = 16  # one in so many members is worked on at a time
 
+def where_scarce(
+    wanted: Bool[Array, " lanes"], act: Callable[[In], Out], given: In, otherwise: Out, *, share: int
+) -> Out:
+    """`act(given)` in the lanes that want it, else `otherwise`; lanes are the last axis of every value.
 
-def where_scarce(wanted: Bool[Array, ""], act: Callable[[In], Out], given: In, otherwise: Out) -> Out:
-    """`act(given)` where wanted, else `otherwise`.
-
-    Under `vmap`, `lax.cond` computes `act` for every member of the batch. This gathers the members that want it, a
-    sixteenth of the batch at a time, until all have been served.
+    The lanes that want it are gathered, one in `share` of all lanes at a time, until all have been served.
     """
+    lanes = wanted.shape[0]
+    at_once = -(-lanes // share)
 
-    @custom_vmap
-    def one(wanted: Array, given: In, otherwise: Out) -> Out:
-        return lax.cond(wanted, lambda: act(given), lambda: otherwise)
+    def serve(state: tuple[Array, Out]) -> tuple[Array, Out]:
+        waiting, out = state
+        place = jnp.cumsum(waiting) - 1  # in the queue
+        chosen = jnp.sum(place < jnp.arange(at_once)[:, None], axis=1)
+        chosen = jnp.minimum(chosen, lanes - 1)  # where the queue is shorter, any lane will do
+        done = act(jax.tree.map(lambda x: x[..., chosen], given))
+        served = waiting & (place < at_once)
+        place = jnp.clip(place, 0, at_once - 1)
+        out = where(served, jax.tree.map(lambda x: x[..., place], done), out)
+        return waiting & ~served, out
 
-    @one.def_vmap
-    def many(size: int, batched: Any, wanted: Array, given: In, otherwise: Out) -> tuple[Out, Any]:
-        wanted, given, otherwise = jax.tree.map(
-            lambda x, b: x if b else jnp.broadcast_to(x, (size, *x.shape)), (wanted, given, otherwise), tuple(batched)
-        )
-        at_once = -(-size // SHARE)
-
-        def serve(state: tuple[Array, Out]) -> tuple[Array, Out]:
-            waiting, out = state
-            chosen = jnp.nonzero(waiting, size=at_once, fill_value=size)[0]  # beyond the end where there are no more
-            done = jax.vmap(act)(jax.tree.map(lambda x: x[chosen], given))
-            out = jax.tree.map(lambda all_, new: all_.at[chosen].set(new, mode="drop"), out, done)
-            return waiting.at[chosen].set(False, mode="drop"), out
-
-        out = lax.while_loop(lambda state: state[0].any(), serve, (wanted, otherwise))[1]
-        return out, jax.tree.map(lambda _: True, out)
-
-    return one(wanted, given, otherwise)
+    return lax.while_loop(lambda state: some_lane(state[0]), serve, (wanted, otherwise))[1]

@@ -1,0 +1,153 @@
+"""Values of many environments on a few large arrays, to be handed from one kernel to the next.
+
+The GPU's compiler looks for the best way to each access to memory with an effort that grows with the square of a
+kernel's length. So a kernel reads and writes whole pages, and takes single values off them by masked sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
+from jaxtyping import Array, Int, PyTree
+
+from tutelage.envs.bipedal.lanes import pick, spread, unfenced
+
+Shape = tuple[int, ...]
+Page = Array  # [entries, …, environments], floats
+
+
+@dataclass(frozen=True)
+class Form:
+    """Which values there are of an environment, and where they lie: those of equal shape share a page."""
+
+    tree: Any
+    leaves: tuple[jax.ShapeDtypeStruct, ...]
+
+    @classmethod
+    def of(cls, values: PyTree) -> Form:
+        """That of values with the environments on their last axis."""
+        leaves, tree = jax.tree.flatten(values)
+        return cls(tree, tuple(jax.ShapeDtypeStruct(v.shape[:-1], v.dtype) for v in leaves))
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """Of the pages, without environments: entries come first, filled up to a power of two."""
+        return tuple((_power_of_two(len(self._entries(shape))), *shape) for shape in self._groups)
+
+    @property
+    def _groups(self) -> tuple[Shape, ...]:
+        return tuple(sorted({leaf.shape for leaf in self.leaves}, key=len))
+
+    def _entries(self, shape: Shape) -> list[int]:
+        return [k for k, leaf in enumerate(self.leaves) if leaf.shape == shape]
+
+    def write(self, values: PyTree, stack: Callable[[list[Array]], Array]) -> tuple[Page, ...]:
+        """The values on pages. Whole numbers, all of them small, become floats."""
+        floats = [v.astype(jnp.float32) for v in jax.tree.leaves(values)]
+        pages = []
+        for shape, full in zip(self._groups, self.shapes, strict=True):
+            entries = [floats[k] for k in self._entries(shape)]
+            pages.append(stack([*entries, *(jnp.zeros_like(entries[0]),) * (full[0] - len(entries))]))
+        return tuple(pages)
+
+    def read(self, pages: Sequence[Page], entry: Callable[[Array, int], Array]) -> PyTree:
+        """The values again."""
+        values: list[Any] = [None] * len(self.leaves)
+        for shape, page in zip(self._groups, pages, strict=True):
+            for place, k in enumerate(self._entries(shape)):
+                value = entry(page, place)
+                values[k] = value > 0.5 if self.leaves[k].dtype == jnp.bool_ else value.astype(self.leaves[k].dtype)
+        return jax.tree.unflatten(self.tree, values)
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Values of all environments on pages."""
+
+    form: Form
+    pages: tuple[Page, ...]
+
+    @classmethod
+    def of(cls, values: PyTree) -> Pages:
+        """The pages of values with the environments on their last axis."""
+        form = Form.of(values)
+        return cls(form, form.write(values, jnp.stack))
+
+    def values(self) -> PyTree:
+        """What is on them, outside of kernels."""
+        return self.form.read(self.pages, lambda page, k: page[k])
+
+
+def _power_of_two(n: int) -> int:
+    return 1 << (n - 1).bit_length()
+
+
+def stage(
+    act: Callable[..., PyTree],
+    given: Sequence[Pages],
+    look: tuple[Callable, Array] | None,
+    *,
+    lanes: int,
+    interpret: bool,
+) -> Pages:
+    """`act` of what is on the pages as one kernel, in which each program works on `lanes` environments.
+
+    `look` is a function and an array for it to look into. `act` is given it as well, as a function of what is left
+    after the array and the numbers of the environments.
+    """
+    n = given[0].pages[0].shape[-1]
+    pages, sources = jax.tree.flatten([g.pages for g in given])
+    read_by, array = look or (None, None)
+    more = () if array is None else (array,)
+    form = _outcome(act, given, read_by, array, lanes)
+
+    def program(*refs: Any) -> None:
+        # Lanes beyond the last environment do that one's work once more.
+        lane = jnp.minimum(pl.program_id(0) * lanes + jnp.arange(lanes), n - 1)
+        tiles = [ref[_all_of(ref.shape[:-1], lane)] for ref in refs[: len(pages)]]
+        values = [g.form.read(t, pick) for g, t in zip(given, jax.tree.unflatten(sources, tiles), strict=True)]
+        extra = () if read_by is None else (partial(read_by, refs[len(pages)], lane),)
+        with unfenced():
+            out = act(*values, *extra)
+        for ref, tile in zip(refs[len(pages) + len(more) :], form.write(out, spread), strict=True):
+            ref[_all_of(ref.shape[:-1], lane)] = tile
+
+    whole = partial(pl.BlockSpec, memory_space=pl.ANY)
+    out = pl.pallas_call(
+        program,
+        grid=(pl.cdiv(n, lanes),),
+        in_specs=[whole() for _ in (*pages, *more)],
+        out_specs=[whole() for _ in form.shapes],
+        out_shape=[jax.ShapeDtypeStruct((*shape, n), jnp.float32) for shape in form.shapes],
+        compiler_params=triton.CompilerParams(num_warps=1, num_stages=1),
+        interpret=interpret,
+        name=getattr(act, "__name__", "stage"),
+    )(*pages, *more)
+    return Pages(form, tuple(out))
+
+
+def _outcome(act: Callable, given: Sequence[Pages], read_by: Any, array: Any, lanes: int) -> Form:
+    """The form of what `act` returns."""
+
+    def trial(array: Any, *tiles: Any) -> PyTree:
+        values = [g.form.read(t, pick) for g, t in zip(given, tiles, strict=True)]
+        extra = () if read_by is None else (partial(read_by, array, jnp.zeros(lanes, jnp.int32)),)
+        with unfenced():
+            return act(*values, *extra)
+
+    tiles = [[jax.ShapeDtypeStruct((*p.shape[:-1], lanes), p.dtype) for p in g.pages] for g in given]
+    return Form.of(jax.eval_shape(trial, array, *tiles))
+
+
+def _all_of(axes: Shape, lane: Int[Array, " lanes"]) -> tuple[Array, ...]:
+    """Where all entries of leading axes are, for each environment."""
+    shape = (*axes, *lane.shape)
+    return (*(lax.broadcasted_iota(jnp.int32, shape, k) for k in range(len(axes))), jnp.broadcast_to(lane, shape))
