@@ -25,12 +25,13 @@ help:
 demo: $(VENV)/.installed
 	@$(BIN)/tutelage demo
 
-# Two processes: most of the time is spent in the compiler, which uses one core.
+# Two processes: most of the time is spent in the compiler, which uses one core. Files in the order of tests/conftest.py.
 test: $(VENV)/.installed-test
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_FLAGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)
 
+# These run for long, so that XLA's optimisation, which tests/conftest.py turns off, pays.
 slow: $(VENV)/.installed-test
-	@$(BIN)/python -m pytest -m slow $(PYTEST_FLAGS)
+	@XLA_FLAGS= $(BIN)/python -m pytest -m slow $(PYTEST_FLAGS)
 
 lint: $(VENV)/.installed-test
 	@$(BIN)/ruff check

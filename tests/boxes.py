@@ -1,16 +1,12 @@
 """A tiny env whose levels are points of a square: cheap to compile, and half of it can never be solved."""
 
-import shutil
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import tutelage as tut
-from tutelage.curricula.buffer import Buffer
-from tutelage.runs import checkpoint
 from tutelage.runs.run import initial_state
 from tutelage.runs.train import advance
 
@@ -114,35 +110,3 @@ class Course:
             for row, p in zip(*np.nonzero(j.admitted[seed, :rows]), strict=True):
                 out.append({k: int(getattr(j, k)[seed, row, p]) for k in ("id", "parent", "generation", "birth")})
         return out
-
-
-def assert_resumes_exactly(config: tut.Config, path: Path) -> tut.Run:
-    """A run whose last stretch was lost is trained to the same bytes, rows and levels."""
-    whole = tut.train(config, path / "whole")
-    shutil.copytree(whole.path, path / "broken")
-    last = checkpoint.path_of(path / "broken" / "checkpoints", config.updates)
-    last.unlink()
-    resumed = tut.resume(path / "broken", domain=config.env)
-    assert last.read_bytes() == checkpoint.path_of(whole.path / "checkpoints", config.updates).read_bytes()
-    for a, b in zip(resumed.metrics(), whole.metrics(), strict=True):
-        assert a | {"steps_per_second": 0} == b | {"steps_per_second": 0}
-    for name in ("seed", "id", "parent", "generation", "birth", "score"):
-        assert np.array_equal(getattr(resumed.levels(), name), getattr(whole.levels(), name))
-    return whole
-
-
-def _but_hashes(buffer: Buffer) -> dict:
-    """A level that differs by rounding has another fingerprint."""
-    return {name: x for name, x in vars(buffer).items() if name != "fingerprint"}
-
-
-def assert_seeds_are_independent(course: Course, updates: int) -> None:
-    """The second seed alone does what it does beside the first, up to rounding. `course` has seeds 0 and 1."""
-    state = Course(replace(course.config, seeds=1, seed=1), 1, updates).states[1]
-    beside = next(s for s in course.states if int(s.updates[0]) == updates)
-    for name in ("cycles", "rollouts"):
-        assert int(getattr(state, name)[0]) == int(getattr(beside, name)[1])
-    first, second = (jax.tree.leaves((s.learner.student, _but_hashes(s.buffer), s.own)) for s in (state, beside))
-    for a, b in zip(first, second, strict=True):
-        assert np.allclose(a[0], b[1], atol=1e-4)
-    assert not np.allclose(first[0][0], second[0][0], atol=1e-4), "seeds differ"

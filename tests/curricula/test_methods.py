@@ -1,4 +1,4 @@
-"""What each method promises, on tiny mazes. Methods are written for one seed; here a few cycles of one."""
+"""What the methods do that share one cycle: explore or replay, and then perhaps edit."""
 
 from dataclasses import replace
 
@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import tutelage as tut
-from toys import tiny_maze
+from boxes import Course, signs
 from tutelage.curricula.accel import lowest_slots
 from tutelage.curricula.classroom import shared_uniform, when
 from tutelage.runs.run import initial_state
-from tutelage.runs.train import advance
 
 BUFFER = tut.BufferConfig(capacity=24, min_fill=0.3, replay_rate=0.7)
 METHODS = {
@@ -25,27 +24,14 @@ METHODS = {
 }
 
 
-class Seen:
-    """A method run cycle by cycle."""
-
-    def __init__(self, method, cycles=20):
-        config = tiny_maze(method, seeds=2)
-        room = config.classroom()
-        step = jax.jit(lambda s, target: advance(room, method, s, target))
-        self.states = [initial_state(config)]
-        for _ in range(cycles):
-            before = self.states[-1]
-            # One update at a time; a call may hold several cycles of exploring before it.
-            self.states.append(step(before.with_log(None), before.updates.min() + 1))
-
-
 @pytest.fixture(scope="module")
 def seen():
+    """A method taken one update at a time, before which there may be several cycles of exploring."""
     cache = {}
 
     def get(name):
         if name not in cache:
-            cache[name] = Seen(METHODS[name])
+            cache[name] = Course(signs(METHODS[name], seeds=2), 20)
         return cache[name]
 
     return get
@@ -81,12 +67,10 @@ def test_phases_are_those_of_the_method(seen, name):
 
 
 @pytest.mark.parametrize("name", ["robust-plr", "accel", "no-editor"])
-def test_exploring_teaches_nothing(name):
-    method = METHODS[name]
-    config = tiny_maze(method)
-    room = config.classroom()
-    before = jax.tree.map(lambda x: x[0], initial_state(config))
-    after = jax.jit(lambda s: method.explore(room, s))(before)
+def test_exploring_teaches_nothing(seen, name):
+    course = seen(name)
+    before = jax.tree.map(lambda x: x[0], course.states[0])
+    after = jax.jit(lambda s: METHODS[name].explore(course.room, s))(before)
     assert all(
         jnp.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (before.learner, after.learner)), strict=True)
     )
@@ -100,19 +84,12 @@ def test_the_student_changes_with_every_update(seen, name):
 
 
 def test_children_know_their_parents(seen):
-    ids, generations = set(), {}
-    for state in seen("accel").states[1:]:
-        j, rows = jax.device_get(state.log.journal), int(state.log.rows[0])
-        for row in range(rows):
-            for p in np.flatnonzero(j.admitted[0, row]):
-                level, parent = int(j.id[0, row, p]), int(j.parent[0, row, p])
-                assert level not in ids, "an id is given once"
-                if parent >= 0:
-                    assert generations[level_parent := parent] + 1 == j.generation[0, row, p], level_parent
-                else:
-                    assert j.generation[0, row, p] == 0
-                ids.add(level)
-                generations[level] = int(j.generation[0, row, p])
+    generations = {}
+    for level in seen("accel").admitted():
+        assert level["id"] not in generations, "an id is given once"
+        parent = level["parent"]
+        assert level["generation"] == (generations[parent] + 1 if parent >= 0 else 0)
+        generations[level["id"]] = level["generation"]
     assert max(generations.values()) >= 2
     buffer = seen("accel").states[-1].buffer
     for k in range(int(buffer.filled[0])):
@@ -130,7 +107,7 @@ def test_no_seed_gets_ahead_of_the_others(seen):
 
 
 def test_lowest_slots_are_those_of_lowest_return_minus_value_loss():
-    config = tiny_maze()
+    config = signs(METHODS["accel"])
     room, method = config.classroom(), config.method
     state = jax.tree.map(lambda x: x[0], initial_state(config))
 
@@ -164,8 +141,7 @@ def test_when_computes_a_phase_only_if_a_seed_wants_it():
 
 
 def test_seeds_draw_the_same_decisions():
-    config = tiny_maze(seeds=3)
-    states = initial_state(config)
+    states = initial_state(signs(METHODS["accel"], seeds=3))
     u = jax.vmap(lambda s: shared_uniform(s, 0))(states)
     assert len(set(u.tolist())) == 1
     later = jax.vmap(lambda s: shared_uniform(replace(s, updates=s.updates + 1), 0))(states)

@@ -13,7 +13,7 @@ import taught
 import tutelage as tut
 from tutelage.student.rollout import Episodes
 
-PAIRED = tut.PAIRED(taught.BUFFER, teacher=taught.TEACHER)
+PAIRED = tut.PAIRED(taught.BUFFER, teacher=taught.SEEKER)
 RISE = 0.08
 
 
@@ -60,9 +60,9 @@ def test_regret_by_example():
 
 @pytest.fixture(scope="module")
 def cycled():
-    config = taught.tiny(PAIRED)
-    room, before = config.classroom(), taught.one_seed(config)
-    return before, jax.jit(lambda s: PAIRED.cycle(room, s))(before)
+    config = taught.square(PAIRED)
+    before = taught.one_seed(config)
+    return before, jax.jit(lambda s: PAIRED.cycle(config.classroom(), s))(before)
 
 
 def test_all_three_learn_in_a_cycle_and_only_the_protagonist_counts(cycled):
@@ -79,37 +79,6 @@ def test_the_two_students_start_different(cycled):
     assert not taught.same(before.learner.student, before.own.antagonist.student)
 
 
-def test_seeds_share_nothing():
-    taught.check_seeds(PAIRED)
-
-
-def test_a_run_resumes_exactly(tmp_path):
-    run = taught.check_resume(PAIRED, tmp_path / "run")
-    assert (run.levels().generation == 0).all()
-
-
-def test_the_command_line_trains_it(tmp_path):
-    taught.check_cli("paired", "teacher", tmp_path / "run")
-
-
 def test_the_teacher_learns_to_find_regret():
-    """Students that learn slowly, so that what regret there is depends on the levels."""
-    method = tut.PAIRED(taught.BUFFER, teacher=taught.EAGER)
-    config = taught.eager(method, ppo=tut.PPO(learning_rate=1e-4, discount=0.98))
-    room = config.classroom()
-    skilled, naive = taught.trained(config, 90)
-
-    @jax.jit
-    def regret(s, key):
-        s, work = method.design(room, replace(s, key=key))
-
-        def play(s):
-            return method.play(room, s, work.levels, "explore")
-
-        s, protagonist = play(s)
-        _, antagonist = method.as_antagonist(s, play)
-        return method.regret(protagonist.episodes, antagonist.episodes).mean()
-
-    keys = jax.random.split(jax.random.key(1), 20)
-    after, before = (np.mean([regret(s, k) for k in keys]) for s in (skilled, naive))
+    after, before = taught.regret_found(taught.square(PAIRED), 30)
     assert after > before + RISE, (after, before)

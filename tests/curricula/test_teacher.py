@@ -16,9 +16,9 @@ from curricula.test_step_design import Points
 from toys import jumper
 from tutelage.curricula.drafting import BoxDesigning
 from tutelage.env import TeacherObs
+from tutelage.envs.grid import TeacherEye
 from tutelage.envs.lava import LavaDesign
 from tutelage.envs.maze import MazeDesign
-from tutelage.envs.maze.encoder import TeacherEye
 from tutelage.errors import UserError
 from tutelage.runs import presets
 from tutelage.student.nets import ActorCritic, TwoTowers

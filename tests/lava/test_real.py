@@ -14,9 +14,10 @@ import pytest
 from jax import random
 
 from tutelage import cli
+from tutelage.envs.hosted import Engines
 from tutelage.envs.lava import Lava, LavaDesign, LavaDomain, LavaLevel, real
 from tutelage.envs.lava.env import BLSTATS, full_map
-from tutelage.envs.lava.level import level_from_rows, level_to_rows
+from tutelage.envs.lava.level import level_from_rows
 from tutelage.errors import UserError
 from tutelage.runs import config as configs
 from tutelage.runs.evaluate import evaluate, play_level
@@ -67,25 +68,24 @@ def ours(env: Lava, levels: LavaLevel, actions: jax.Array) -> Trace:
 
 def minihacks(env: Lava, levels: LavaLevel, actions: jax.Array) -> Trace:
     """The same in the real MiniHack."""
-    engine, traces = None, []
-    for *level, played in zip(*jax.tree.map(np.asarray, levels), np.asarray(actions), strict=True):
-        rows = tuple(level_to_rows(LavaLevel(*level)))
-        engine = engine or real.minihack()(rows, max_episode_steps=env.max_steps, penalty_mode=MODES[env.penalty])
-        engine.load(rows)
-        traces.append(_minihack(engine, played))
+    original, engine, traces = real.RealLava(env.max_steps, env.penalty), None, []
+    for level, played in zip(map(LavaLevel, *jax.tree.map(np.asarray, levels)), np.asarray(actions), strict=True):
+        engine = engine or original.new_engine(level)
+        traces.append(_minihack(engine, level, played))
     return jax.tree.map(lambda *leaves: np.stack(leaves), *traces)
 
 
-MODES = {"frozen": "constant", "every-step": "always"}
+def _minihack(engine, level: LavaLevel, actions: np.ndarray) -> Trace:
+    def begin():
+        return engine.begin(level).obs.blstats, engine.shown["glyphs"]
 
-
-def _minihack(engine, actions: np.ndarray) -> Trace:
-    first, trace = engine.begin(), []
-    for action in actions.tolist():
-        seen = engine.act(action)
-        trace.append((*seen, first.glyphs, first.blstats))
-        if seen.over:
-            first = engine.begin()
+    (blstats, glyphs), trace = begin(), []
+    for action in actions:
+        after = engine.act(action)
+        obs = engine.shown["glyphs"], after.obs.crop, after.obs.blstats
+        trace.append((*obs, after.reward, after.terminated, after.truncated, glyphs, blstats))
+        if after.terminated or after.truncated:
+            blstats, glyphs = begin()
     return Trace(*(np.array(column) for column in zip(*trace, strict=True)))
 
 
@@ -173,15 +173,16 @@ def test_suites_are_played_in_the_original() -> None:
 
 def test_a_game_that_is_not_at_hand_is_played_again() -> None:
     """What an engine shows depends on level and actions alone, not on which engine is asked when."""
-    rows = tuple(level_to_rows(level_from_rows(["S......", *["......."] * 5, "......G"])))
-    engines = real.Engines(100, "frozen")
-    one_by_one = [engines.moment(rows, (5,) * n) for n in range(4)]
-    at_once = real.Engines(100, "frozen").moment(rows, (5,) * 3)
-    for have, want in zip(one_by_one[-1], at_once, strict=True):
-        np.testing.assert_array_equal(have, want)
-    assert engines.moment(rows, (5,) * 6).reward == 1
-    assert not any(engines.waiting.values())
-    assert len(engines.idle) == 1
+    env, level = real.RealLava(), level_from_rows(["S......", *["......."] * 5, "......G"])
+    game = jax.tree.map(np.asarray, env.reset(random.key(0), level)[0])
+    game = game._replace(actions=np.full_like(game.actions, 5))
+    engines = Engines(env)
+    one_by_one = [engines.play(game._replace(time=np.int32(n))) for n in range(4)]
+    at_once = Engines(env).play(game._replace(time=np.int32(3)))
+    jax.tree.map(np.testing.assert_array_equal, one_by_one[-1], at_once)
+    assert [engines.play(game._replace(time=np.int32(n))).reward for n in (4, 5, 6)] == [0, 0, 1]
+    assert not engines.waiting
+    assert sum(map(len, engines.idle.values())) == 1
 
 
 TINY = shlex.split(

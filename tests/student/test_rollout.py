@@ -44,7 +44,7 @@ def student():
 def play(student, queue, **options) -> Rollout:
     pool = jnp.arange(1, 9)
     run = jax.jit(lambda k: rollout(k, Countdown(), student, pool, jnp.asarray(queue, jnp.int32), STEPS, **options))
-    return run(jax.random.key(1))
+    return run(jax.random.key(1))[0]
 
 
 def test_a_slot_plays_its_queue_in_a_circle(student):
@@ -69,6 +69,14 @@ def test_an_entry_begins_the_same_way_each_time(student):
     assert len(set(draws.ravel())) == 6
 
 
+def test_the_end_is_where_the_last_step_led(student):
+    pool, queue = jnp.arange(1, 9), jnp.array([[0, 1, 2], [6, 6, 6]])
+    end = jax.jit(lambda k: rollout(k, Countdown(), student, pool, queue, STEPS))(jax.random.key(1))[1]
+    level, left, _ = end
+    assert level.tolist() == [1, 7], "24 steps are four rounds of 1 + 2 + 3, after which level 1 begins again"
+    assert left.tolist() == [1, 7 - STEPS % 7]
+
+
 def test_recorded_values_and_probabilities_are_those_of_the_unrolled_student(student):
     r = play(student, [[0, 1, 2], [4, 4, 0]])
     policy, value = student.evaluate(r.obs, r.start)
@@ -81,7 +89,7 @@ def test_rollouts_in_the_maze_agree_with_the_unrolled_student():
     learner = room.new_student(jax.random.key(0))
     levels = jax.vmap(room.design.sample)(jax.random.split(jax.random.key(1), SLOTS))
     queue = jnp.arange(SLOTS, dtype=jnp.int32)[:, None]
-    r = jax.jit(lambda: rollout(jax.random.key(2), room.env, learner, levels, queue, STEPS))()
+    r, _ = jax.jit(lambda: rollout(jax.random.key(2), room.env, learner, levels, queue, STEPS))()
     policy, value = learner.evaluate(r.obs, r.start)
     assert jnp.allclose(policy.log_prob(r.action), r.log_prob, atol=1e-5)
     assert jnp.allclose(value, r.value, atol=1e-5)

@@ -290,7 +290,7 @@ class Curated:
         s, key = s.next_key()
         ppo = room.ppo
         student = s.learner.student
-        r = rollout(key, room.env, student, pool, queue, room.steps, next_values=ppo.bootstrap)
+        r, _ = rollout(key, room.env, student, pool, queue, room.steps, next_values=ppo.bootstrap)
         eps = episodes(r)
         solved = room.env.solved(eps.returns)
         learner, reward = s.learner.scaled_rewards(r)

@@ -105,7 +105,7 @@ class SFL(Curated):
 def learnability(room: Classroom, key: Key[Array, ""], student: PyTree, levels: Level, steps: int) -> Marks:
     """p(1 − p) of each level, p the share of the episodes solved that ended within `steps` steps of playing it."""
     queue = jnp.arange(jax.tree.leaves(levels)[0].shape[0], dtype=jnp.int32)[:, None]
-    r = rollout(key, room.env, student, levels, queue, steps)
+    r, _ = rollout(key, room.env, student, levels, queue, steps)
     eps = episodes(r)
     evidence = Evidence(r, eps, jnp.zeros_like(r.reward), room.env.solved(eps.returns))
     return mark("learnability", "mean", evidence, None, 1)

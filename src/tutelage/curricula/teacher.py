@@ -16,7 +16,7 @@ from tutelage.env import BoxDesign, Level, Procedure, StepDesign
 from tutelage.student import ppo as ppos
 from tutelage.student.nets import StudentConfig
 from tutelage.student.ppo import PPO, Learner
-from tutelage.student.rollout import Episodes, Rollout, gae, rollout_and_end
+from tutelage.student.rollout import Episodes, Rollout, gae, rollout
 
 
 class Work(eqx.Module):
@@ -56,7 +56,7 @@ class Teacher:
         key_steps, key_finish = jax.random.split(key)
         queue = jnp.arange(slots, dtype=jnp.int32)[:, None]
         env = Drafting(procedure, self.z)
-        r, end = rollout_and_end(key_steps, env, learner.student, parents, queue, procedure.steps)
+        r, end = rollout(key_steps, env, learner.student, parents, queue, procedure.steps)
         return Work(r, jax.vmap(procedure.finish)(jax.random.split(key_finish, slots), end.draft))
 
     def learn(

@@ -47,7 +47,7 @@ def play(room: Classroom, student: PyTree, levels: Level, key: Key[Array, ""]) -
     """One rollout: return, solved rate and positive value loss of each level, over its finished episodes."""
     n, ppo = jax.tree.leaves(levels)[0].shape[0], room.ppo
     queue = jnp.arange(n, dtype=jnp.int32)[:, None]
-    r = rollout(key, room.env, student, levels, queue, room.steps, next_values=ppo.bootstrap)
+    r, _ = rollout(key, room.env, student, levels, queue, room.steps, next_values=ppo.bootstrap)
     ends = episodes(r)
     solved = room.env.solved(ends.returns)
     advantage, _ = gae(r, discount=ppo.discount, gae_lambda=ppo.gae_lambda, bootstrap=ppo.bootstrap)

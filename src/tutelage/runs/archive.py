@@ -5,6 +5,7 @@ One file for each stretch between checkpoints, so that a resumed run can drop wh
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,7 @@ def _read_segment(path: Path, example: Level) -> Admitted:
 
 def _pack(x: np.ndarray) -> np.ndarray:
     """Booleans as bits."""
-    return np.packbits(x.reshape(len(x), -1), axis=1) if x.dtype == bool else x
+    return np.packbits(x.reshape(len(x), math.prod(x.shape[1:])), axis=1) if x.dtype == bool else x
 
 
 def _unpack(x: np.ndarray, like: Any) -> np.ndarray:

@@ -54,26 +54,12 @@ def rollout(
     steps: int,
     *,
     next_values: bool = False,
-) -> Rollout:
+) -> tuple[Rollout, State]:
     """Plays `steps` steps in P slots; slot p plays the levels `pool[queue[p, 0]], pool[queue[p, 1]], …` in a circle.
 
     A queue of one entry therefore repeats one level. An entry begins the same way each time it comes up: the reset key
-    belongs to the entry.
+    belongs to the entry. Beside the rollout comes the env's state in each slot after the last step.
     """
-    return rollout_and_end(key, env, student, pool, queue, steps, next_values=next_values)[0]
-
-
-def rollout_and_end(
-    key: Key[Array, ""],
-    env: Env,
-    student: Student,
-    pool: Level,
-    queue: Int[Array, "P Q"],
-    steps: int,
-    *,
-    next_values: bool = False,
-) -> tuple[Rollout, State]:
-    """`rollout`, and the state each slot is in after its last step."""
     slots, length = queue.shape
     student = student.ready()
     key_reset, key_noise, key_step = jax.random.split(key, 3)

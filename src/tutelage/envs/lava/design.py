@@ -11,14 +11,12 @@ import numpy as np
 from jax import random
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from tutelage.envs.grid import UNPLACED, Plan, check_rows, first_occurrences, place, place_both
 from tutelage.envs.lava import render
 from tutelage.envs.lava.drafts import LavaDesigning, LavaEditing
 from tutelage.envs.lava.level import (
-    FLOOR,
-    GOAL,
     LAVA,
     SIDE,
-    START,
     TILES,
     LavaLevel,
     level_from_rows,
@@ -26,8 +24,6 @@ from tutelage.envs.lava.level import (
     make_level,
 )
 from tutelage.envs.lava.paths import path_length
-from tutelage.envs.maze.design import first_occurrences
-from tutelage.envs.maze.drafts import UNPLACED, Plan, place, place_both
 
 Generator = Literal["binomial", "uniform", "empty"]
 
@@ -131,18 +127,5 @@ class LavaDesign:
         """The level that `to_json` wrote, checked."""
         if not isinstance(data, Mapping) or "rows" not in data:
             raise ValueError("A lava level is a mapping with the key 'rows'.")
-        _check_rows(data["rows"])
+        check_rows(data["rows"], kind="lava", block=LAVA, height=SIDE, width=SIDE)
         return level_from_rows(data["rows"])
-
-
-def _check_rows(rows: Any) -> None:
-    if not isinstance(rows, list | tuple) or not all(isinstance(row, str) for row in rows):
-        raise ValueError("The rows of a lava level are a list of strings.")
-    if len(rows) != SIDE or any(len(row) != SIDE for row in rows):
-        raise ValueError(f"A lava level has {SIDE} rows of {SIDE} tiles each.")
-    text = "".join(rows)
-    if strange := set(text) - {LAVA, FLOOR, START, GOAL}:
-        raise ValueError(f"A lava level is written with 'L', '.', 'S' and 'G', not with {min(strange)!r}.")
-    for mark, word in ((START, "start"), (GOAL, "goal")):
-        if text.count(mark) != 1:
-            raise ValueError(f"A lava level has exactly one {word} {mark!r}, not {text.count(mark)}.")

@@ -10,11 +10,20 @@ from jax import random
 from jaxtyping import Array, Bool, Int, Key, UInt8
 
 from tutelage.env import Discrete
+from tutelage.envs.grid import (
+    LAVA_CODE,
+    EditDraft,
+    Plan,
+    TeacherEye,
+    edit_tile,
+    empty_plan,
+    picture,
+    place,
+    place_both,
+    put,
+)
 from tutelage.envs.lava.level import SIDE, TILES, LavaLevel, make_level
-from tutelage.envs.maze.drafts import EditDraft, Plan, lay, no_plan, picture, place, place_both, redo
-from tutelage.envs.maze.encoder import TeacherEye
 
-LAVA_CODE = 9  # MiniGrid's tile code
 NOTHING, LAVA = 0, 1
 
 Draft = tuple[Plan, Bool[Array, " placements"]]  # and which placements may be lava
@@ -41,7 +50,7 @@ class LavaDesigning:
     def begin(self, key: Key[Array, ""], level: None) -> Draft:
         """An empty room."""
         placements = self.steps - 2
-        return no_plan(TILES), jnp.ones(placements, bool) if self.choice else self.draw_lava(key)
+        return empty_plan(TILES), jnp.ones(placements, bool) if self.choice else self.draw_lava(key)
 
     def act(self, draft: Draft, step: Int[Array, ""], action: Int[Array, ""]) -> Draft:
         """Sets the chosen tile."""
@@ -50,7 +59,7 @@ class LavaDesigning:
         lava = jnp.any(counts & (jnp.arange(placements) == step))
         if self.choice:
             lava &= action // TILES == LAVA
-        return lay(plan, action % TILES, lava, step == placements, step == placements + 1), counts
+        return put(plan, action % TILES, lava, step == placements, step == placements + 1), counts
 
     def finish(self, key: Key[Array, ""], draft: Draft) -> LavaLevel:
         """A start that was chosen on the goal goes to a random free tile."""
@@ -85,7 +94,7 @@ class LavaEditing:
     def act(self, draft: EditDraft, step: Int[Array, ""], action: Int[Array, ""]) -> EditDraft:
         """One edit."""
         no = jnp.bool_(False)
-        return redo(draft, action % TILES, action // TILES == LAVA, no, no)
+        return edit_tile(draft, action % TILES, action // TILES == LAVA, no, no)
 
     def finish(self, key: Key[Array, ""], draft: EditDraft) -> LavaLevel:
         """A goal or start left without a tile goes to a random free one."""

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Int32
+
+from tutelage.envs import grid
 
 SIDE = 7
 TILES = SIDE * SIDE
 
-LAVA, FLOOR, START, GOAL = "L", ".", "S", "G"
+LAVA = "L"
 
 
 class LavaLevel(NamedTuple):
@@ -34,14 +35,10 @@ def make_level(lava: Bool[Array, "7 7"], agent: Array | int, goal: Array | int) 
 
 def level_from_rows(rows: Sequence[str]) -> LavaLevel:
     """Reads one `S`, one `G`, and `L` for lava; everything else is floor."""
-    text = np.array([list(row) for row in rows])
-    agent, goal = (int(np.flatnonzero(text == mark)[0]) for mark in (START, GOAL))
-    return make_level(jnp.asarray(text == LAVA), agent, goal)
+    lava, agent, goal = grid.read_rows(rows, LAVA)
+    return make_level(jnp.asarray(lava), agent, goal)
 
 
 def level_to_rows(level: LavaLevel) -> list[str]:
     """The room, one string a row."""
-    text = np.where(np.asarray(level.lava), LAVA, FLOOR)
-    text.flat[int(level.agent)] = START
-    text.flat[int(level.goal)] = GOAL
-    return ["".join(row) for row in text]
+    return grid.write_rows(level.lava, level.agent, level.goal, LAVA)

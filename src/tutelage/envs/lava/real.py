@@ -17,19 +17,18 @@ the time limit first; a step into stone takes no game time; the turn in which th
 from __future__ import annotations
 
 import warnings
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Int32, Key
+from jaxtyping import Array, Bool, Float
 
 from tutelage.env import Discrete, Timestep
-from tutelage.envs.lava.env import CROP, LEFT, MAP_HEIGHT, MAP_WIDTH, TOP, Lava, LavaObs, Penalty
-from tutelage.envs.lava.level import FLOOR, GOAL, SIDE, START, LavaLevel, level_to_rows
+from tutelage.envs.grid import FLOOR, GOAL, START
+from tutelage.envs.hosted import HostedEnv, seen
+from tutelage.envs.lava.env import CROP, LEFT, TOP, Lava, LavaObs, Penalty
+from tutelage.envs.lava.level import SIDE, LavaLevel, level_to_rows
 from tutelage.errors import UserError
 
 PENALTY_MODES = {"frozen": "constant", "every-step": "always"}  # MiniHack's names
@@ -37,47 +36,16 @@ HERO = 0
 
 Rows = tuple[str, ...]
 
-
-class Moment(NamedTuple):
-    """What NetHack shows, on its whole map, and what MiniHack says of the step that led here."""
-
-    glyphs: Int[np.ndarray, "21 79"]
-    crop: Int[np.ndarray, "9 9"]
-    blstats: Int[np.ndarray, "27"]
-    reward: float = 0.0
-    terminated: bool = False
-    truncated: bool = False
-
-    @property
-    def over(self) -> bool:
-        """Whether the game has ended."""
-        return self.terminated or self.truncated
-
-    def timestep(self) -> Timestep:
-        """The student's part of it."""
-        room = self.glyphs[TOP : TOP + SIDE, LEFT : LEFT + SIDE]
-        obs = LavaObs(np.int16(room), np.int16(self.crop), np.int32(self.blstats))  # pyright: ignore[reportArgumentType]
-        return Timestep(obs, np.float32(self.reward), np.bool_(self.terminated), np.bool_(self.truncated))  # pyright: ignore[reportArgumentType]
-
-
-NOTHING = Moment(np.zeros((MAP_HEIGHT, MAP_WIDTH), int), np.zeros((CROP, CROP), int), np.zeros(27, int))
-
-
-class RealState(NamedTuple):
-    """A game is determined by its level and the actions so far: NetHack with a given seed is deterministic."""
-
-    level: LavaLevel
-    actions: Int32[Array, " max_steps"]
-    time: Int32[Array, ""]
-    over: Bool[Array, ""]
+NOTHING = LavaObs(
+    np.zeros((SIDE, SIDE), np.int16),  # pyright: ignore[reportArgumentType]
+    np.zeros((CROP, CROP), np.int16),  # pyright: ignore[reportArgumentType]
+    np.zeros(27, np.int32),  # pyright: ignore[reportArgumentType]
+)
 
 
 @dataclass(frozen=True)
-class RealLava:
-    """`Lava`, played by MiniHack on the host. As an env it is a pure function too, so that it can stand in for it.
-
-    Every episode under way holds an engine, of about 4 MB and two open files.
-    """
+class RealLava(HostedEnv):
+    """`Lava`, played by MiniHack on the host. An engine takes about 4 MB and two open files."""
 
     max_steps: int = 100
     penalty: Penalty = "frozen"
@@ -94,81 +62,19 @@ class RealLava:
         """MiniHack's eight compass moves."""
         return self._rules().actions
 
-    def reset(self, key: Key[Array, ""], level: LavaLevel) -> tuple[RealState, LavaObs]:
-        """A new game on the level. The key is not used."""
-        time = jnp.zeros_like(level.agent)
-        state = RealState(level, jnp.zeros(self.max_steps, jnp.int32), time, jnp.zeros_like(time, bool))
-        return state, self._look(state).obs
+    @property
+    def nothing(self) -> LavaObs:
+        """Zeros."""
+        return NOTHING
 
-    def step(self, key: Key[Array, ""], state: RealState, action: Int[Array, ""]) -> tuple[RealState, Timestep]:
-        """One action in MiniHack. The key is not used; after the end nothing happens any more."""
-        actions = state.actions.at[state.time].set(action, mode="drop")
-        state = state._replace(actions=actions, time=state.time + 1)
-        after = self._look(state)
-        return state._replace(over=state.over | after.done), after
+    def new_engine(self, opening: LavaLevel) -> Any:
+        """A NetHack engine."""
+        mode = PENALTY_MODES[self.penalty]
+        return minihack()(opening, max_episode_steps=self.max_steps, penalty_mode=mode)
 
     def solved(self, episode_return: Float[Array, "..."]) -> Bool[Array, "..."]:
         """Whether the goal was reached."""
         return self._rules().solved(episode_return)
-
-    def _look(self, state: RealState) -> Timestep:
-        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), NOTHING.timestep())
-        return jax.pure_callback(self._look_on_host, shapes, state, vmap_method="broadcast_all")
-
-    def _look_on_host(self, states: RealState) -> Timestep:
-        states = jax.tree.map(np.asarray, states)
-        shape = states.time.shape
-        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(shape) :]), states)
-        games = [jax.tree.map(lambda x, i=i: x[i], flat) for i in range(flat.time.size)]
-        engines = _engines(self.max_steps, self.penalty)
-        seen = [(NOTHING if game.over else engines.moment(*_history(game))).timestep() for game in games]
-        return jax.tree.map(lambda *x: np.stack(x).reshape(shape + x[0].shape), *seen)
-
-
-def _history(game: RealState) -> tuple[Rows, tuple[int, ...]]:
-    return tuple(level_to_rows(game.level)), tuple(game.actions[: game.time].tolist())
-
-
-class Engines:
-    """NetHack engines at work, each waiting at some point of some game for the next action."""
-
-    def __init__(self, max_steps: int, penalty: Penalty) -> None:
-        self.settings = dict(max_episode_steps=max_steps, penalty_mode=PENALTY_MODES[penalty])
-        self.waiting: dict[tuple[Rows, tuple[int, ...]], list[Any]] = defaultdict(list)
-        self.idle: list[Any] = []
-
-    def moment(self, rows: Rows, actions: tuple[int, ...]) -> Moment:
-        """What the game on a level comes to after some actions: of an engine that is one action short, or a new one."""
-        if not actions:
-            engine = self._take(rows)
-            moment = engine.begin()
-        else:
-            engine = self._at(rows, actions[:-1])
-            moment = engine.act(actions[-1])
-        (self.idle if moment.over else self.waiting[rows, actions]).append(engine)
-        return moment
-
-    def _at(self, rows: Rows, actions: tuple[int, ...]) -> Any:
-        """An engine at this point of the game, brought there by playing it again if none is waiting."""
-        if not self.waiting.get((rows, actions)):
-            self.moment(rows, actions)
-        engines = self.waiting[rows, actions]
-        engine = engines.pop()
-        if not engines:
-            del self.waiting[rows, actions]
-        return engine
-
-    def _take(self, rows: Rows) -> Any:
-        """An engine with the level loaded: an idle one, best one that has it already, or another."""
-        if not self.idle:
-            return minihack()(rows, **self.settings)
-        same = [i for i, engine in enumerate(self.idle) if engine.rows == rows]
-        engine = self.idle.pop(same[0] if same else -1)
-        engine.load(rows)
-        return engine
-
-
-_engines = lru_cache(Engines)
 
 
 def des_file(rows: Rows) -> str:
@@ -197,33 +103,34 @@ def minihack() -> Any:
     class Engine(MiniHackNavigation):
         """One NetHack process image, for one game at a time."""
 
-        def __init__(self, rows: Rows, **settings: Any) -> None:
+        def __init__(self, level: LavaLevel, **settings: Any) -> None:
+            self.rows = tuple(level_to_rows(level))
             keys = ("glyphs", "blstats")
-            super().__init__(des_file=des_file(rows), observation_keys=keys, fix_moon_phase=True, **settings)
-            self.rows = rows
+            super().__init__(des_file=des_file(self.rows), observation_keys=keys, fix_moon_phase=True, **settings)
 
-        def load(self, rows: Rows) -> None:
-            """Replaces the level."""
+        def begin(self, opening: LavaLevel) -> Timestep:
+            """A new game on a level, which is loaded if the one before was on another."""
+            rows = tuple(level_to_rows(opening))
             if rows != self.rows:
                 self.update(des_file(rows))
                 self.rows = rows
-
-        def begin(self) -> Moment:
-            """A new game."""
             self.seed(HERO, HERO, reseed=False)
-            self.shown = self.reset()[0]
-            return self._moment()
+            self.shown = {key: value.copy() for key, value in self.reset()[0].items()}
+            return self._seen()
 
-        def act(self, action: int) -> Moment:
+        def act(self, action: Any) -> Timestep:
             """One step."""
-            _, reward, _, _, info = self.step(action)
+            _, reward, _, _, info = self.step(int(action))
             status = info["end_status"]
             cut_off = status == self.StepStatus.ABORTED
-            return self._moment(reward, status != self.StepStatus.RUNNING and not cut_off, cut_off)
+            return self._seen(reward, status != self.StepStatus.RUNNING and not cut_off, cut_off)
 
-        def _moment(self, *outcome: Any) -> Moment:
-            glyphs, blstats = (np.array(self.shown[key]) for key in ("glyphs", "blstats"))
-            return Moment(glyphs, self._crop_observation(glyphs, blstats[:2]), blstats, *outcome)
+        def _seen(self, *outcome: Any) -> Timestep:
+            glyphs, blstats = (self.shown[key] for key in ("glyphs", "blstats"))
+            room = glyphs[TOP : TOP + SIDE, LEFT : LEFT + SIDE]
+            crop = self._crop_observation(glyphs, blstats[:2])
+            obs = LavaObs(np.int16(room), np.int16(crop), np.int32(blstats))  # pyright: ignore[reportArgumentType]
+            return seen(obs, *outcome)
 
         def _perform_known_steps(self, observation: Any, done: bool, exceptions: bool = True) -> Any:
             # Called after every action, before MiniHack answers what a finished game asks and its screen goes blank.

@@ -11,12 +11,10 @@ import numpy as np
 from jax import random
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from tutelage.envs.grid import UNPLACED, Plan, check_rows, first_occurrences, place, place_both
 from tutelage.envs.maze import render
-from tutelage.envs.maze.drafts import UNPLACED, MazeDesigning, MazeEditing, Plan, place, place_both
+from tutelage.envs.maze.drafts import MazeDesigning, MazeEditing
 from tutelage.envs.maze.level import (
-    FLOOR,
-    GOAL,
-    START,
     WALL,
     MazeLevel,
     level_from_rows,
@@ -149,22 +147,10 @@ class MazeDesign:
         """The level that `to_json` wrote, checked."""
         if not isinstance(data, Mapping) or not {"rows", "direction"} <= data.keys():
             raise ValueError("A maze level is a mapping with the keys 'rows' and 'direction'.")
-        self._check_rows(data["rows"])
+        check_rows(data["rows"], kind="maze", block=WALL, height=self.height, width=self.width)
         if type(data["direction"]) is not int or not 0 <= data["direction"] <= 3:
             raise ValueError(f"The direction of a maze level is 0, 1, 2 or 3, not {data['direction']!r}.")
         return level_from_rows(data["rows"], data["direction"])
-
-    def _check_rows(self, rows: Any) -> None:
-        if not isinstance(rows, list | tuple) or not all(isinstance(row, str) for row in rows):
-            raise ValueError("The rows of a maze level are a list of strings.")
-        if len(rows) != self.height or any(len(row) != self.width for row in rows):
-            raise ValueError(f"A level of this design space has {self.height} rows of {self.width} tiles each.")
-        text = "".join(rows)
-        if strange := set(text) - {WALL, FLOOR, START, GOAL}:
-            raise ValueError(f"A maze level is written with '#', '.', 'S' and 'G', not with {min(strange)!r}.")
-        for mark, word in ((START, "start"), (GOAL, "goal")):
-            if text.count(mark) != 1:
-                raise ValueError(f"A maze level has exactly one {word} {mark!r}, not {text.count(mark)}.")
 
 
 def moved(loc: Int[Array, ""], edited: Int[Array, " n"], here: Bool[Array, " n"]) -> Int[Array, ""]:
@@ -172,9 +158,3 @@ def moved(loc: Int[Array, ""], edited: Int[Array, " n"], here: Bool[Array, " n"]
     last = jnp.max(jnp.where(here, jnp.arange(here.size), -1))
     cleared = jnp.where(jnp.any(edited == loc), UNPLACED, loc)
     return jnp.where(last >= 0, edited[last], cleared)
-
-
-def first_occurrences(values: Int[Array, " n"]) -> Bool[Array, " n"]:
-    """Which values have not occurred before in the list."""
-    earlier = np.tri(values.size, k=-1, dtype=bool)
-    return ~jnp.any((values[:, None] == values[None, :]) & earlier, axis=1)

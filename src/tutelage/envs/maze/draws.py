@@ -12,7 +12,8 @@ import numpy as np
 from jax import random
 from jaxtyping import Array, Bool, Int, Key
 
-from tutelage.envs.maze.level import START, WALL, MazeLevel, make_level, random_direction, random_tile
+from tutelage.envs.grid import GOAL, START, random_tile
+from tutelage.envs.maze.level import WALL, MazeLevel, make_level, random_direction
 from tutelage.envs.maze.spanning import kruskal, lattice_edges
 
 
@@ -24,7 +25,7 @@ class Layout:
 
     def __call__(self, key: Key[Array, ""]) -> MazeLevel:
         text = np.array([list(row) for row in self.rows])
-        start, goals = int(np.flatnonzero(text == START)[0]), np.flatnonzero(np.char.upper(text) == "G")
+        start, goals = int(np.flatnonzero(text == START)[0]), np.flatnonzero(np.char.upper(text) == GOAL)
         goal = jnp.asarray(goals, jnp.int32)[random.randint(key, (), 0, goals.size)]
         return make_level(jnp.asarray(text == WALL), start, goal, 0)
 

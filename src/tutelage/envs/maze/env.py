@@ -10,15 +10,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Int32, Key, UInt8
 
 from tutelage.env import Discrete, Timestep
+from tutelage.envs.grid import EMPTY_CODE, GOAL_CODE, UNSEEN_CODE, WALL_CODE, decode
 from tutelage.envs.maze.level import MazeLevel, random_direction
 
 LEFT, RIGHT, FORWARD = 0, 1, 2  # pick up, drop, toggle and done pass the time and change nothing
-
-# MiniGrid's tile codes, type, colour and state, as the bytes of one number from the lowest.
-UNSEEN_CODE, EMPTY_CODE, WALL_CODE, GOAL_CODE = (
-    kind + (colour << 8) for kind, colour in ((0, 0), (1, 0), (2, 5), (8, 1))
-)
-BYTES = np.array([0, 8, 16], np.uint32)
 
 Reward = Literal["minigrid", "paper"]
 
@@ -115,8 +110,7 @@ class Maze:
         code = jnp.where(tiles.wall, WALL_CODE, jnp.where(tiles.goal & ~own, GOAL_CODE, EMPTY_CODE))
         if not self.see_through:
             code = jnp.where(visible(~tiles.wall), code, UNSEEN_CODE)
-        image = (code.astype(jnp.uint32)[..., None] >> BYTES).astype(jnp.uint8)
-        return MazeObs(image, state.direction)
+        return MazeObs(decode(code), state.direction)
 
     def look(self, state: MazeState, x: Int[Array, "*n"], y: Int[Array, "*n"]) -> Tiles:
         """What stands on the tiles (x, y), in one gather. Everything outside the interior is wall."""

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax import random
 from jaxtyping import Array, Bool, Int, Int32, Key
 
-WALL, FLOOR, START, GOAL = "#", ".", "S", "G"
+from tutelage.envs import grid
+
+WALL = "#"
 
 
 class MazeLevel(NamedTuple):
@@ -33,23 +34,13 @@ def make_level(walls: Bool[Array, "h w"], agent: Array | int, goal: Array | int,
 
 def level_from_rows(rows: Sequence[str], direction: int = 0) -> MazeLevel:
     """Reads one `S`, one `G`, and `#` for walls; everything else is floor."""
-    text = np.array([list(row) for row in rows])
-    agent, goal = (int(np.flatnonzero(text == mark)[0]) for mark in (START, GOAL))
-    return make_level(jnp.asarray(text == WALL), agent, goal, direction)
+    walls, agent, goal = grid.read_rows(rows, WALL)
+    return make_level(jnp.asarray(walls), agent, goal, direction)
 
 
 def level_to_rows(level: MazeLevel) -> list[str]:
     """The interior, one string a row."""
-    text = np.where(np.asarray(level.walls), WALL, FLOOR)
-    text.flat[int(level.agent)] = START
-    text.flat[int(level.goal)] = GOAL
-    return ["".join(row) for row in text]
-
-
-def random_tile(key: Key[Array, ""], among: Bool[Array, " tiles"]) -> Int[Array, ""]:
-    """A uniformly random true tile of `among`, of which there must be one."""
-    rank = jnp.cumsum(among)
-    return jnp.argmax(rank > random.randint(key, (), 0, rank[-1])).astype(jnp.int32)
+    return grid.write_rows(level.walls, level.agent, level.goal, WALL)
 
 
 def random_direction(key: Key[Array, ""]) -> Int[Array, ""]:
