@@ -2,6 +2,7 @@
 
 Every pair of a leg body and a piece of ground near it is a candidate: `[kind, body, cell, …]`, kind 0 the cell's edge,
 kind 1 its rectangle. The six deepest are kept, on an axis of eight; more than six at once are not seen in walking.
+They lie in the order in which Box2D visits them, since what solvers find depends on it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tutelage.envs.bipedal.body import (
     Body,
     Num,
     Polygon,
+    cos_sin,
     leg_polygon,
     turn,
     unturn,
@@ -96,16 +98,16 @@ def empty_memory(like: Num) -> Memory:
 def survey(legs: Legs, look: Look) -> Surveyed:
     """The numbers of the cells around each leg body, and what is there."""
     x = spread([leg[0] for leg in legs])
-    reach = spread([jnp.abs(jnp.sin(leg[2])) for leg in legs]) * 0.57 + 0.14
+    reach = spread([jnp.abs(cos_sin(leg[2])[1]) for leg in legs]) * 0.57 + 0.14
     lanes = x.ndim - 1
     cell = fence(jnp.expand_dims(first_cell(x - reach, WINDOW), 1) + jnp.expand_dims(index(WINDOW, lanes), 0))
     return cell, fence(look(cell))
 
 
-def feel(legs: Legs, surveyed: Surveyed, look: Look, memory: Memory, feet: Feet) -> Footing:
-    """The contacts of the legs with the cells around them."""
+def feel(legs: Legs, surveyed: Surveyed, look: Look, memory: Memory, feet: Feet, *, at_impact: bool = False) -> Footing:
+    """The contacts of the legs with the cells around them, in Box2D's order."""
     cell, cells = surveyed
-    contacts = meet(deepest(depths(legs, cells), cell), legs, look)
+    contacts = meet(in_order(deepest(depths(legs, cells), cell), at_impact), legs, look)
     recalled = recall(contacts, memory)
     return Footing(contacts, recalled, latched(feet, memory, recalled))
 
@@ -131,7 +133,7 @@ def _inner(cells: Cells) -> Bool[Array, "1 8 ..."]:
 
 
 def deepest(depth: Num, cell: Int[Array, "4 8 ..."]) -> Int[Array, "8 ..."]:
-    """The codes of the deepest candidates, `NOTHING` where there are no more."""
+    """The codes of the deepest candidates, deepest first, `NOTHING` where there are no more."""
     lanes = cell.ndim - 2
     body = jnp.expand_dims(index(LEGS, lanes + 1), 0)
     kind = index(2, lanes + 2)
@@ -143,6 +145,22 @@ def deepest(depth: Num, cell: Int[Array, "4 8 ..."]) -> Int[Array, "8 ..."]:
         depth, best = fence((jnp.where(code == best, jnp.inf, depth), best))
         found.append(best)
     return spread([*found, *(jnp.full_like(found[0], NOTHING),) * (AXIS - SLOTS)])
+
+
+def in_order(code: Int[Array, "8 ..."], at_impact: bool) -> Int[Array, "8 ..."]:
+    """The codes of `deepest` as Box2D visits them: the right leg from below, the left from above, later cells first.
+
+    At an impact each body's deepest, which struck, comes before its others.
+    """
+    body, kind, cell = code >> 9, code >> 8 & 1, code & 255
+    key = 1024 * choose(body, [2, 3, 1, 0]) - 2 * cell + kind
+    here, there = index(AXIS, code.ndim), jnp.expand_dims(index(AXIS, code.ndim - 1), 0)
+    if at_impact:
+        deeper = some((jnp.expand_dims(body, 1) == jnp.expand_dims(body, 0)) & (here < there))
+        key += jnp.where(deeper, 512, 0)
+    key = fence(jnp.where(code < NOTHING, key, 4096))
+    place = jnp.sum((jnp.expand_dims(key, 1) < jnp.expand_dims(key, 0)).astype(jnp.int32), axis=0)
+    return jnp.min(jnp.where(jnp.expand_dims(place, 1) == there, jnp.expand_dims(code, 1), NOTHING), axis=0)
 
 
 def meet(code: Int[Array, "8 ..."], legs: Legs, look: Look) -> Contact:
@@ -165,7 +183,7 @@ def meet(code: Int[Array, "8 ..."], legs: Legs, look: Look) -> Contact:
 
 def _anchored(found: Manifold, x: Num, y: Num, angle: Num) -> tuple:
     """A manifold's geometry in the frames of its owners, and as the velocity solver wants it."""
-    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    cos, sin = cos_sin(angle)
     n = (found.normal_x, found.normal_y)
     side = where(found.by_body, unturn(cos, sin, *n), n)
     plane = where(found.by_body, unturn(cos, sin, found.plane_x - x, found.plane_y - y), (found.plane_x, found.plane_y))
@@ -182,7 +200,7 @@ def _anchored(found: Manifold, x: Num, y: Num, angle: Num) -> tuple:
 
 def placed(contact: Contact, k: int, x: Num, y: Num, angle: Num) -> tuple[Num, Num, Num, Num, Num]:
     """Point k of a contact when its body is at this pose: normal to the body, arm from its centre, separation."""
-    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    cos, sin = cos_sin(angle)
     nx, ny = where(contact.by_body, turn(cos, sin, contact.side_x, contact.side_y), (contact.side_x, contact.side_y))
     moving = where(contact.by_body, (contact.plane_x, contact.plane_y), (contact.x[k], contact.y[k]))
     fixed = where(contact.by_body, (contact.x[k], contact.y[k]), (contact.plane_x, contact.plane_y))

@@ -22,6 +22,7 @@ from tutelage.envs.bipedal.body import (
     Bodies,
     Joint,
     Num,
+    cos_sin,
     turn,
 )
 from tutelage.envs.bipedal.contacts import SLOTS, Contact, Memory
@@ -142,8 +143,8 @@ def solve(problem: Problem, iterations: Int[Array, ""] | int | None = None) -> S
 def hinge(joint: Joint, bodies: Bodies) -> Hinge:
     """The joint at the bodies' present angles."""
     a, b = bodies[joint.a], bodies[joint.b]
-    ax, ay = turn(jnp.cos(a.angle), jnp.sin(a.angle), *joint.anchor_a)
-    bx, by = turn(jnp.cos(b.angle), jnp.sin(b.angle), *joint.anchor_b)
+    ax, ay = turn(*cos_sin(a.angle), *joint.anchor_a)
+    bx, by = turn(*cos_sin(b.angle), *joint.anchor_b)
     m = INVERSE_MASS[joint.a] + INVERSE_MASS[joint.b]
     ia, ib = INVERSE_INERTIA[joint.a], INVERSE_INERTIA[joint.b]
     k11, k12, k22 = m + ia * ay * ay + ib * by * by, -ia * ax * ay - ib * bx * by, m + ia * ax * ax + ib * bx * bx

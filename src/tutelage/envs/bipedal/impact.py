@@ -6,6 +6,8 @@ down there *alone*, as if it had no joints, and moves on for the rest of the ste
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -14,7 +16,20 @@ from jax import lax
 from jaxtyping import Array, Bool, Int
 
 from tutelage.envs.bipedal import manifold
-from tutelage.envs.bipedal.body import HALF_LENGTH, HALF_WIDTH, LEGS, SLOP, STEP, Bodies, Body, Num, leg_polygon
+from tutelage.envs.bipedal.body import (
+    HALF_LENGTH,
+    HALF_WIDTH,
+    LEGS,
+    SLOP,
+    STEP,
+    Bodies,
+    Body,
+    Num,
+    cos_sin,
+    leg_polygon,
+    turn,
+    unturn,
+)
 from tutelage.envs.bipedal.contacts import (
     NOTHING,
     SLOTS,
@@ -46,8 +61,11 @@ from tutelage.envs.bipedal.scarce import where_scarce
 
 TARGET = SLOP  # the distance of the cores at the time of impact
 TOLERANCE = 0.25 * SLOP
+NEAR, FAR = TARGET - TOLERANCE, TARGET + TOLERANCE
 STRIKES = 2  # pieces of ground a body is followed to
-SEARCH = 20  # steps of the search for the time
+AXES = 8  # along which the time is sought, one after the other
+CORNERS = 8  # that are followed along an axis
+SEARCH = 20  # steps to the time one corner comes
 MAX_SHIFT = 2.0  # metres a step
 MAX_TURN = 1.5707964  # radians a step
 
@@ -62,6 +80,14 @@ class Piece(NamedTuple):
     half_length: Num
     half_height: Num
     side: Num  # of an edge: 1 or −1 as the body comes from its left or right; 0 for a rectangle
+
+
+class Axis(NamedTuple):
+    """A unit vector from the ground to a body, or if it is the body's, in its frame, from it to the ground."""
+
+    x: Num
+    y: Num
+    by_body: Bool[Array, "..."]
 
 
 class Sweep(NamedTuple):
@@ -141,7 +167,7 @@ def _follow(flight: Flight, surveyed: Surveyed, look: Look, effort: Effort) -> F
     def again(state):
         flight, k = state
         aimed = aim(flight, surveyed, look)
-        footing = feel(aimed.met, surveyed, look, flight.memory, flight.feet)
+        footing = feel(aimed.met, surveyed, look, flight.memory, flight.feet, at_impact=True)
         return bounce(flight, aimed, footing, effort.iterations), k + 1
 
     return lax.while_loop(lambda s: some_lane(s[0].any_struck) & (s[1] < effort.rounds), again, (flight, 0))[0]
@@ -217,11 +243,11 @@ def _times(sweep: Sweep, cell: Int[Array, "4 8 ..."], cells: Cells, look: Look) 
     near = fence(look(jnp.where(code < NOTHING, code & 255, 0)))
     edge = code >> 8 & 1 == 0
     piece = fence(where(edge, _edge(near, sweep), _box(near)))
-    t = _search(sweep, piece)
+    t = _search(sweep, piece, code < NOTHING)
     shape = fence(leg_polygon(*sweep.at(t), sweep.half_width))
     by_edge = manifold.with_edge(shape, near.x1, near.y1, near.x2, near.y2)
     by_box = manifold.with_box(shape, near.left, near.right, near.top, near.bottom)
-    touches = (code < NOTHING) & (jnp.where(edge, by_edge.depth, by_box.depth) < jnp.inf)
+    touches = jnp.where(edge, by_edge.depth, by_box.depth) < jnp.inf
     return unspread(jnp.min(jnp.where(touches, t, 2.0), axis=0))
 
 
@@ -239,8 +265,8 @@ def _urgency(first: Num, last: Num) -> Num:
 
     None is struck whose core is in the piece already. One whose core is too near at the start is struck at once.
     """
-    at_once = first < TARGET + TOLERANCE
-    counts = (first > 0) & (at_once | (last < TARGET - TOLERANCE))
+    at_once = first < FAR
+    counts = (first > 0) & (at_once | (last < NEAR))
     return jnp.where(counts, jnp.where(at_once, -1.0, 0.0) + last, jnp.inf)
 
 
@@ -257,27 +283,102 @@ def _strikes(urgency: Num, cell: Int[Array, "4 8 ..."]) -> Int[Array, "2 4 ..."]
     return spread(found)
 
 
-def _search(sweep: Sweep, piece: Piece) -> Num:
-    """The time at which the distance is 5 mm, by bisection and secants in turn, to within a quarter."""
-    first = _distance(sweep.at(jnp.zeros_like(piece.x)), sweep.half_width, piece)
-    last = _distance(sweep.at(jnp.ones_like(piece.x)), sweep.half_width, piece)
+def _search(sweep: Sweep, piece: Piece, there: Bool[Array, "2 4 ..."]) -> Num:
+    """When bodies come within 5 mm of the pieces that are there, as Box2D finds it; 2 for never.
+
+    A body is followed to where it is near along the axis that separates it from the piece at first. If it is not near
+    in truth, there is another axis, along which it is followed from there, and so on.
+    """
+
+    def advance(state):
+        t, found, active, k = state
+        distance, axis = fence(_nearest(sweep.at(t), sweep.half_width, piece))
+        found = jnp.where(active & (distance < FAR), t, found)
+        active &= distance >= FAR
+        later, active, stuck = _follow_axis(sweep, piece, axis, t, active)
+        return jnp.where(active, later, t), jnp.where(stuck, t, found), active, k + 1
+
+    zero = jnp.zeros_like(piece.x)
+    state = (zero, zero + 2, there, 0)
+    return lax.while_loop(lambda s: some_lane(s[2]) & (s[3] < AXES), advance, state)[1]
+
+
+def _follow_axis(
+    sweep: Sweep, piece: Piece, axis: Axis, begin: Num, active: Bool[Array, "..."]
+) -> tuple[Num, Bool[Array, "..."], Bool[Array, "..."]]:
+    """When the nearest corner along the axis is 5 mm away, whether it ever is, and whether one was at the beginning."""
+
+    def along(t: Num) -> tuple[Num, Num, Num]:
+        return _along(axis, sweep.at(t), sweep.half_width, piece)
+
+    def follow_corner(state):
+        t, active, reached, at_once, k = state
+        middle, a, b = fence(along(t))
+        corner = (jnp.where(a > 0, -1.0, 1.0), jnp.where(b > 0, -1.0, 1.0))
+
+        def separation(t: Num) -> Num:
+            middle, a, b = along(t)
+            return middle + corner[0] * a + corner[1] * b
+
+        first, last = fence((separation(begin), middle - jnp.abs(a) - jnp.abs(b)))
+        reached |= active & (last > NEAR) & (last <= FAR)
+        active &= last <= NEAR
+        at_once |= active & (first >= NEAR) & (first <= FAR)
+        active &= first > FAR
+        return _root(separation, (begin, first), (t, last), active), active, reached, at_once, k + 1
+
+    none = jnp.zeros_like(active)
+    state = (jnp.ones_like(begin), active, none, none, 0)
+    t, _, reached, at_once, _ = lax.while_loop(lambda s: some_lane(s[1]) & (s[4] < CORNERS), follow_corner, state)
+    return t, reached, at_once
+
+
+def _root(f: Callable[[Num], Num], first: tuple[Num, Num], last: tuple[Num, Num], active: Bool[Array, "..."]) -> Num:
+    """Where f is 5 mm between two points (t, f(t)), to within a quarter, by bisection and secants in turn."""
 
     def look_between(state):
-        t1, d1, t2, d2, t, active, k = state
-        secant = t1 + (TARGET - d1) * (t2 - t1) / jnp.where(d1 == d2, 1.0, d2 - d1)
+        (t1, f1), (t2, f2), t, active, k = state
+        secant = t1 + (TARGET - f1) * (t2 - t1) / jnp.where(f1 == f2, 1.0, f2 - f1)
         new = jnp.where((k & 1) == 1, secant, 0.5 * (t1 + t2))
-        d = _distance(sweep.at(new), sweep.half_width, piece)
-        before = d > TARGET
-        t = jnp.where(active, new, t)
-        active &= jnp.abs(d - TARGET) >= TOLERANCE
-        t1, d1 = where(before, (new, d), (t1, d1))
-        t2, d2 = where(before, (t2, d2), (new, d))
-        return t1, d1, t2, d2, t, active, k + 1
+        value = f(new)
+        before = value > TARGET
+        first, last = where(before, (new, value), (t1, f1)), where(before, (t2, f2), (new, value))
+        return first, last, jnp.where(active, new, t), active & (jnp.abs(value - TARGET) >= TOLERANCE), k + 1
 
-    zero = jnp.zeros_like(first)
-    active = (first >= TARGET + TOLERANCE) & (last < TARGET - TOLERANCE)
-    state = (zero, first, zero + 1, last, zero, active, 0)
-    return lax.while_loop(lambda s: some_lane(s[5]) & (s[6] < SEARCH), look_between, state)[4]
+    state = (first, last, last[0], active, 0)
+    return lax.while_loop(lambda s: some_lane(s[3]) & (s[4] < SEARCH), look_between, state)[2]
+
+
+def _along(axis: Axis, pose: tuple[Num, Num, Num], half_width: Num, piece: Piece) -> tuple[Num, Num, Num]:
+    """Along the axis: the way from its owner's side to the other's middle, and the other's half length and height."""
+    x, y, angle = pose
+    cos, sin = cos_sin(angle)
+    nx, ny = where(axis.by_body, turn(cos, sin, axis.x, axis.y), (axis.x, axis.y))
+    apart = nx * (x - piece.x) + ny * (y - piece.y)
+    along, across = unturn(cos, sin, nx, ny)
+    body = (half_width * along, HALF_LENGTH * across)
+    along, across = unturn(piece.ex, piece.ey, nx, ny)
+    ground = (piece.half_length * along, piece.half_height * across)
+    own, other = where(axis.by_body, body, ground), where(axis.by_body, ground, body)
+    return jnp.where(axis.by_body, -apart, apart) - jnp.abs(own[0]) - jnp.abs(own[1]), *other
+
+
+def _nearest(pose: tuple[Num, Num, Num], half_width: Num, piece: Piece) -> tuple[Num, Axis]:
+    """The distance of the cores of a leg body and a piece of ground apart from it, and its direction."""
+    of_body, of_piece = _beyond(_frames(pose, piece), half_width, piece)
+    best = (jnp.full_like(piece.x, jnp.inf), piece.x, piece.y, jnp.zeros_like(piece.x, bool))
+    for x, y in of_body:
+        square = x * x + y * y
+        best = where(square < best[0], (square, x, y, best[3]), best)
+    for x, y in of_piece:
+        # Between two corners, the direction is the world's.
+        square = jnp.where((x == 0) | (y == 0), x * x + y * y, jnp.inf)
+        best = where(square < best[0], (square, x, y, jnp.ones_like(x, bool)), best)
+    square, x, y, by_body = best
+    distance = jnp.sqrt(square)
+    x, y = x / distance, y / distance
+    x, y = where(by_body, (x, y), turn(piece.ex, piece.ey, x, y))
+    return distance, Axis(x, y, by_body)
 
 
 def _edge(cells: Cells, sweep: Sweep) -> Piece:
@@ -297,14 +398,7 @@ def _box(cells: Cells) -> Piece:
 
 def _distance(pose: tuple[Num, Num, Num], half_width: Num, piece: Piece) -> Num:
     """Between the cores of a leg body and a piece of ground; of overlapping ones, minus the least way out."""
-    x, y, angle = pose
-    cos, sin = jnp.cos(angle), jnp.sin(angle)
-    dx, dy = x - piece.x, y - piece.y
-    # The body in the piece's frame, and its axes there; the piece in the body's frame.
-    px, py = piece.ex * dx + piece.ey * dy, piece.ex * dy - piece.ey * dx
-    ux, uy = piece.ex * cos + piece.ey * sin, piece.ex * sin - piece.ey * cos
-    qx, qy = -(px * ux + py * uy), px * uy - py * ux
-    px, py, ux, uy, qx, qy = fence((px, py, ux, uy, qx, qy))
+    px, py, ux, uy, qx, qy = frames = _frames(pose, piece)
     ax, ay = jnp.abs(ux), jnp.abs(uy)
     gap = jnp.maximum(
         jnp.abs(px) - piece.half_length - half_width * ax - HALF_LENGTH * ay,
@@ -316,17 +410,34 @@ def _distance(pose: tuple[Num, Num, Num], half_width: Num, piece: Piece) -> Num:
     gap = jnp.maximum(gap, jnp.abs(qx) - half_width - piece.half_length * ax - piece.half_height * ay)
     gap = jnp.maximum(gap, jnp.abs(qy) - HALF_LENGTH - piece.half_length * ay - piece.half_height * ax)
     square = jnp.full_like(gap, jnp.inf)
-    for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1)):
-        w, h = a * half_width, b * HALF_LENGTH
-        corner = (px + w * ux - h * uy, py + w * uy + h * ux)
-        square = jnp.minimum(square, _outside(*corner, piece.half_length, piece.half_height))
-        w, h = a * piece.half_length, b * piece.half_height
-        corner = (qx + w * ux + h * uy, qy - w * uy + h * ux)
-        square = jnp.minimum(square, _outside(*corner, half_width, HALF_LENGTH))
+    for x, y in itertools.chain(*_beyond(frames, half_width, piece)):
+        square = jnp.minimum(square, x * x + y * y)
     return jnp.where(gap > 0, jnp.sqrt(square), gap)
 
 
-def _outside(x: Num, y: Num, half_length: Num, half_height: Num | float) -> Num:
-    """The squared distance of a point to a rectangle about the origin."""
-    dx, dy = jnp.maximum(jnp.abs(x) - half_length, 0.0), jnp.maximum(jnp.abs(y) - half_height, 0.0)
-    return dx * dx + dy * dy
+def _frames(pose: tuple[Num, Num, Num], piece: Piece) -> tuple[Num, ...]:
+    """The body's place in the piece's frame, its first axis there, and the piece's place in the body's frame."""
+    x, y, angle = pose
+    px, py = unturn(piece.ex, piece.ey, x - piece.x, y - piece.y)
+    ux, uy = unturn(piece.ex, piece.ey, *cos_sin(angle))
+    qx, qy = -(px * ux + py * uy), px * uy - py * ux
+    return fence((px, py, ux, uy, qx, qy))
+
+
+def _beyond(frames: tuple[Num, ...], half_width: Num, piece: Piece) -> tuple[list[tuple[Num, Num]], ...]:
+    """How far beyond the piece each corner of the body lies, in its frame, and beyond the body each of the piece's."""
+    px, py, ux, uy, qx, qy = frames
+    of_body, of_piece = [], []
+    for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1)):
+        w, h = a * half_width, b * HALF_LENGTH
+        x, y = px + w * ux - h * uy, py + w * uy + h * ux
+        of_body.append((_excess(x, piece.half_length), _excess(y, piece.half_height)))
+        w, h = a * piece.half_length, b * piece.half_height
+        x, y = qx + w * ux + h * uy, qy - w * uy + h * ux
+        of_piece.append((_excess(x, half_width), _excess(y, HALF_LENGTH)))
+    return of_body, of_piece
+
+
+def _excess(x: Num, half: Num | float) -> Num:
+    """The way to x from the interval about zero."""
+    return x - jnp.clip(x, -half, half)

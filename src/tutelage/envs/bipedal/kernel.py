@@ -1,9 +1,9 @@
 """A step of many walkers as a few GPU kernels, and who uses it.
 
 Compiled by XLA, a step is some hundred small kernels that wait for one another; at the few hundred environments of a
-training run that is all it does. Here the same functions are six, each a stage of the step: every program holds a few
-environments, side by side on the last axis of all its values. One kernel for everything would be a little faster, but
-takes the compiler half an hour (see `pages`).
+training run that is all it does. Here the same functions are eight, each a stage of the step: every program holds a few
+environments, side by side on the last axis of all its values. One kernel for everything would save little, and takes
+the compiler many times as long (see `pages`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,11 @@ class Lanes(NamedTuple):
     bounce: int
 
 
-LANES = Lanes(feel=4, solve=8, begin=8, move=8, see=4, aim=4, touch=4, bounce=4)
+# A warp holds eight contacts each of four environments. Of the scalar stages it could hold more at once; few
+# environments gain by being spread over the GPU, many by filling the lanes.
+FEW = Lanes(feel=4, solve=2, begin=2, move=2, see=4, aim=4, touch=4, bounce=2)
+MANY = Lanes(feel=8, solve=32, begin=32, move=32, see=8, aim=8, touch=8, bounce=8)
+ENOUGH = 16_384  # environments that count as many
 
 
 class Moment(NamedTuple):
@@ -129,10 +133,11 @@ def fused(
     action: Float[Array, "n 4"],
     terrain: Terrain,
     *,
-    lanes: Lanes = LANES,
+    lanes: Lanes | None = None,
     interpret: bool = False,
 ) -> After:
     """The step of n environments as a few kernels."""
+    lanes = lanes or (MANY if action.shape[0] >= ENOUGH else FEW)
     moment, action = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), (moment, action))
     efforts = (action[0], action[1], action[2], action[3])
     ground = (_look, _tiles(terrain))
@@ -167,18 +172,13 @@ def fused(
 
     def touch(given: Given, flight: Flight, aimed: Aimed, look: Look) -> Footing:
         legs, now = given[0].bodies[1:], (look, flight.memory, flight.feet)
-        act = lambda: contacts.feel(aimed.met, survey(legs, look), *now)  # noqa: E731
+        act = lambda: contacts.feel(aimed.met, survey(legs, look), *now, at_impact=True)  # noqa: E731
         none = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(act))
         return _if_any(_any(aimed.struck), act, none._replace(memory=flight.memory, feet=flight.feet))
 
     def bounce(flight: Flight, aimed: Aimed, footing: Footing) -> Flight:
         none = flight._replace(any_struck=jnp.zeros_like(flight.any_struck))
         return _if_any(_any(aimed.struck), lambda: impact.bounce(flight, aimed, footing, effort.iterations), none)
-
-    def again(_: Any, pages: Any) -> Any:
-        flight = Pages(form, pages)
-        aimed = run(aim, [given, flight], ground)
-        return run(bounce, [flight, aimed, run(touch, [given, flight, aimed], ground)]).pages
 
     effort = physics.effort(solver)
     given = Pages.of((unpacked(moment), efforts))
@@ -188,9 +188,11 @@ def fused(
         push = run(begin, [given, footing, push])
     flight = run(move, [given, footing, push])
     fallen, rays = run(see, [given, flight], ground).values()
-    form = flight.form
-    flight = Pages(form, lax.fori_loop(0, effort.rounds, again, flight.pages)).values()
-    after = After(packed(World(flight.end, push.values().joints, flight.memory, flight.feet, fallen)), fallen, rays)
+    for _ in range(effort.rounds):
+        aimed = run(aim, [given, flight], ground)
+        flight = run(bounce, [flight, aimed, run(touch, [given, flight, aimed], ground)])
+    landed = flight.values()
+    after = After(packed(World(landed.end, push.values().joints, landed.memory, landed.feet, fallen)), fallen, rays)
     return jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), after)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -136,8 +137,8 @@ def join(parts: PyTree, n: int) -> PyTree:
 
 
 def in_use(on: Sequence[Bool[Array, "n ..."]]) -> Int[Array, ""] | None:
-    """On CPUs, how many entries of the leading axis there are up to the last that is on in some lane."""
-    if not on_cpu():
+    """How many entries of the leading axis there are up to the last one on in any lane; not known to XLA on GPUs."""
+    if not (on_cpu() or in_kernel()):
         return None
     return jnp.max(jnp.where(on[0] | on[1], index(on[0].shape[0], on[0].ndim - 1) + 1, 0))
 
@@ -145,9 +146,9 @@ def in_use(on: Sequence[Bool[Array, "n ..."]]) -> Int[Array, ""] | None:
 def over(body: Callable, carry: PyTree, parts: PyTree, held: PyTree, count: Int[Array, ""] | None):
     """`carry, held[k] = body(carry, parts[k], held[k])` for each k of what `split` made, one after the other.
 
-    On CPUs a loop over the first `count`, to compile faster and run no longer than needed; elsewhere all, unrolled.
+    Those from `count` on, where it is known, are left out. On CPUs a loop, to compile faster; elsewhere unrolled.
     """
-    if count is not None:
+    if on_cpu():
 
         def at(k, values):
             return jax.tree.map(lambda v: lax.dynamic_index_in_dim(v, k, keepdims=False), values)
@@ -160,7 +161,9 @@ def over(body: Callable, carry: PyTree, parts: PyTree, held: PyTree, count: Int[
         return lax.fori_loop(0, count, one, (carry, held))
     out = []
     for k, part in enumerate(parts):
-        carry, result = body(carry, part, None if held is None else held[k])
+        state = (carry, None if held is None else held[k])
+        act = partial(lambda part, state: body(state[0], part, state[1]), part)
+        carry, result = act(state) if count is None else lax.cond(count > k, act, lambda state: state, state)
         out.append(result)
     return carry, tuple(out)
 

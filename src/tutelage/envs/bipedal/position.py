@@ -19,6 +19,7 @@ from tutelage.envs.bipedal.body import (
     SOLVING_ORDER,
     Joint,
     Num,
+    cos_sin,
     turn,
 )
 from tutelage.envs.bipedal.contacts import SLOTS, Contact, placed
@@ -66,7 +67,8 @@ def _iterate(
 
     def iterate(state):
         before, active, k = state
-        poses, fine = push_out(before, parts, count, 0.2, -3 * SLOP)
+        poses, least = push_out(before, parts, count, 0.2)
+        fine = jnp.minimum(jnp.minimum(*least[:2]), jnp.minimum(*least[2:])) >= -3 * SLOP
         for j in SOLVING_ORDER:
             poses, ok = _pull(poses, JOINTS[j], *limits[j])
             fine &= ok
@@ -77,34 +79,46 @@ def _iterate(
 
 
 def push_out_struck(poses: Poses, contacts: Contact) -> Poses:
-    """The position pass at a time of impact: no joints, and the bodies pushed out faster."""
+    """The position pass at a time of impact: no joints, each body by itself, and pushed out faster."""
     parts, count = split(contacts, SLOTS), in_use(contacts.on)
 
     def iterate(state):
         before, active, k = state
-        poses, fine = push_out(before, parts, count, 0.75, -1.5 * SLOP)
-        return where(active, poses, before), active & ~fine, k + 1
+        after, least = push_out(before, parts, count, 0.75)
+        legs = (where(a, new, old) for a, new, old in zip(active, after[1:], before[1:], strict=True))
+        active = tuple(a & (gap < -1.5 * SLOP) for a, gap in zip(active, least, strict=True))
+        return (before[0], *legs), active, k + 1
 
-    active = jnp.ones_like(poses[0][0], bool)
-    return lax.while_loop(lambda s: some_lane(s[1]) & (s[2] < IMPACT_ITERATIONS), iterate, (poses, active, 0))[0]
+    def unfinished(state):
+        _, active, k = state
+        return some_lane(active[0] | active[1] | active[2] | active[3]) & (k < IMPACT_ITERATIONS)
+
+    active = (jnp.ones_like(poses[0][0], bool),) * LEGS
+    return lax.while_loop(unfinished, iterate, (poses, active, 0))[0]
 
 
 def push_out(
-    poses: Poses, contacts: PyTree, count: Int[Array, ""] | None, factor: float, enough: float
-) -> tuple[Poses, Bool[Array, "..."]]:
-    """One iteration over the first contacts (as `split` makes them), and whether none was deeper than `enough`."""
+    poses: Poses, contacts: PyTree, count: Int[Array, ""] | None, factor: float
+) -> tuple[Poses, tuple[Num, ...]]:
+    """One iteration over the first contacts (as `split` makes them), and the least separation of each leg body."""
 
     def push(carry, contact: Contact, _):
         poses, least = carry
         pose = tuple(choose(contact.body, [p[i] for p in poses[1:]]) for i in range(3))
+        gaps = []
         for k in range(2):
-            pose, separation = fence(_push_point(pose, contact, k, factor))
-            least = jnp.minimum(least, separation)
-        legs, least = fence((tuple(where(contact.body == b, pose, poses[1 + b]) for b in range(LEGS)), least))
+            pose, gap = fence(_push_point(pose, contact, k, factor))
+            gaps.append(gap)
+        mine = [contact.body == b for b in range(LEGS)]
+        legs = tuple(where(m, pose, old) for m, old in zip(mine, poses[1:], strict=True))
+        least = tuple(
+            jnp.where(m, jnp.minimum(old, jnp.minimum(*gaps)), old) for m, old in zip(mine, least, strict=True)
+        )
+        legs, least = fence((legs, least))
         return ((poses[0], *legs), least), None
 
-    (poses, least), _ = over(push, (poses, jnp.full_like(poses[0][0], jnp.inf)), contacts, None, count)
-    return poses, least >= enough
+    none = (jnp.full_like(poses[0][0], jnp.inf),) * LEGS
+    return over(push, (poses, none), contacts, None, count)[0]
 
 
 def _push_point(pose: Pose, contact: Contact, k: int, factor: float) -> tuple[Pose, Num]:
@@ -131,8 +145,8 @@ def _pull(poses: Poses, joint: Joint, at_lower, at_upper) -> tuple[Poses, Bool[A
     error = jnp.where(at_lower, -low, jnp.where(at_upper, high, 0.0))
     impulse = -excess / (ia + ib)
     aa, ba = fence((aa - ia * impulse, ba + ib * impulse))
-    rax, ray = turn(jnp.cos(aa), jnp.sin(aa), *joint.anchor_a)
-    rbx, rby = turn(jnp.cos(ba), jnp.sin(ba), *joint.anchor_b)
+    rax, ray = turn(*cos_sin(aa), *joint.anchor_a)
+    rbx, rby = turn(*cos_sin(ba), *joint.anchor_b)
     cx, cy = bx + rbx - ax - rax, by + rby - ay - ray
     k11 = ma + mb + ia * ray * ray + ib * rby * rby
     k12 = -ia * rax * ray - ib * rbx * rby

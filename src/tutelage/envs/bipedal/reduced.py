@@ -43,6 +43,20 @@ class Row(NamedTuple):
     response: Vector
 
 
+class Answer(NamedTuple):
+    """How the speeds of a point answer to its impulses, and what is divided by that in every sweep."""
+
+    nn: Num
+    nt: Num
+    tt: Num
+    stick: Num  # 1 / determinant
+    ahead: Num  # of a sliding point's normal impulse, with friction one way and the other
+    back: Num
+    slow: Num
+    rub: Num
+    jams: Bool[Array, "..."]
+
+
 class Foothold(NamedTuple):
     """The rows of a contact's two points, and how their speeds answer to their impulses."""
 
@@ -51,9 +65,7 @@ class Foothold(NamedTuple):
     on: tuple
     normal: tuple[Row, ...]
     tangent: tuple[Row, ...]
-    knn: tuple[Num, ...]
-    knt: tuple[Num, ...]
-    ktt: tuple[Num, ...]
+    answer: tuple[Answer, ...]
 
 
 def solve(problem: Problem) -> Solution:
@@ -67,8 +79,10 @@ def solve(problem: Problem) -> Solution:
     held = split(GripImpulse(memory.normal, memory.tangent), SLOTS)
     turning = tuple(impulse.motor for impulse in joints)
     stiffness = tuple(_stiffness(inverse, 2 + joint.a, 2 + joint.b) for joint in JOINTS)
-    for j, joint in enumerate(JOINTS):
-        u = _turned(u, inverse, 2 + joint.a, 2 + joint.b, turning[j])
+    stiffness = fence(tuple((k, 1 / k) for k in stiffness))
+    turns = fence(tuple(_turn(inverse, 2 + joint.a, 2 + joint.b) for joint in JOINTS))
+    for turn, impulse in zip(turns, turning, strict=True):
+        u = _add(u, turn, impulse)
     count = in_use(contacts.on)
     u, _ = over(_start, u, footholds, held, count)
 
@@ -78,7 +92,7 @@ def solve(problem: Problem) -> Solution:
         for j in SOLVING_ORDER:
             a, b = 2 + JOINTS[j].a, 2 + JOINTS[j].b
             new = fence(_drive(drives[j], u[b] - u[a], turning[j], stiffness[j]))
-            u = _turned(u, inverse, a, b, new - turning[j])
+            u = _add(u, turns[j], new - turning[j])
             turning[j] = new
         u, held = over(_press, u, footholds, held, count)
         return u, tuple(turning), held
@@ -192,11 +206,21 @@ def _foothold(contacts: Contact, levers: tuple[Levers, Levers], inverse: Matrix)
             contacts.on,
             normal,
             tangent,
-            knn=tuple(_speed(row.response, *n, row) for row in normal),
-            knt=tuple(_speed(b.response, *n, a) for a, b in zip(normal, tangent, strict=True)),
-            ktt=tuple(_speed(row.response, *t, row) for row in tangent),
+            tuple(
+                _answer(_speed(a.response, *n, a), _speed(b.response, *n, a), _speed(b.response, *t, b))
+                for a, b in zip(normal, tangent, strict=True)
+            ),
         )
     )
+
+
+def _answer(nn: Num, nt: Num, tt: Num) -> Answer:
+    with_friction = nn + FRICTION * jnp.abs(nt)
+    ahead, back = (1 / jnp.maximum(nn + sign * FRICTION * nt, 0.1 * nn) for sign in (1.0, -1.0))
+    # Where friction may press the foot down by more than it relieves it, only the motors keep it from jamming: they
+    # must be given time.
+    jams = FRICTION * jnp.abs(nt) > 0.75 * nn
+    return Answer(nn, nt, tt, 1 / jnp.maximum(nn * tt - nt * nt, 1e-9), ahead, back, 1 / with_friction, 1 / tt, jams)
 
 
 def _row(c: Contact, k: int, direction: tuple[Num, Num], levers: tuple[Levers, Levers], inverse: Matrix) -> Row:
@@ -224,13 +248,17 @@ def _start(u: Vector, foothold: Foothold, held: GripImpulse) -> tuple[Vector, Gr
     return u, held
 
 
-def _drive(drive: Drive, relative: Num, turning: Num, stiffness: Num) -> Num:
-    """The impulse of motor and limit together: the motor's, unless that would carry the joint past its limit."""
-    free = relative - stiffness * turning
-    motor = jnp.clip((drive.speed - free) / stiffness, -drive.impulse, drive.impulse)
-    speed = free + stiffness * motor
+def _drive(drive: Drive, relative: Num, turning: Num, stiffness: tuple[Num, Num]) -> Num:
+    """The impulse of motor and limit together: the motor's, unless that would carry the joint past its limit.
+
+    `stiffness` comes with its inverse.
+    """
+    k, inverse = stiffness
+    free = relative - k * turning
+    motor = jnp.clip((drive.speed - free) * inverse, -drive.impulse, drive.impulse)
+    speed = free + k * motor
     stopped = (drive.at_lower & (speed < 0)) | (drive.at_upper & (speed > 0))
-    return jnp.where(stopped, -free / stiffness, motor)
+    return jnp.where(stopped, -free * inverse, motor)
 
 
 def _press(u: Vector, foothold: Foothold, held: GripImpulse) -> tuple[Vector, GripImpulse]:
@@ -240,40 +268,36 @@ def _press(u: Vector, foothold: Foothold, held: GripImpulse) -> tuple[Vector, Gr
         n, t = foothold.normal[k], foothold.tangent[k]
         approach = _speed(u, foothold.nx, foothold.ny, n)
         slip = _speed(u, foothold.ny, -foothold.nx, t)
-        new = _coulomb(approach, slip, normal[k], tangent[k], foothold.knn[k], foothold.knt[k], foothold.ktt[k])
+        new = _coulomb(approach, slip, normal[k], tangent[k], foothold.answer[k])
         new = fence(tuple(jnp.where(foothold.on[k], v, 0.0) for v in new))
         u = _add(_add(u, n.response, new[0] - normal[k]), t.response, new[1] - tangent[k])
         normal[k], tangent[k] = new
     return u, GripImpulse(tuple(normal), tuple(tangent))
 
 
-def _coulomb(approach: Num, slip: Num, n: Num, t: Num, knn: Num, knt: Num, ktt: Num) -> tuple[Num, Num]:
+def _coulomb(approach: Num, slip: Num, n: Num, t: Num, k: Answer) -> tuple[Num, Num]:
     """A point's normal and tangential impulse, solved together: it lifts off, sticks, or slides one way or the other.
 
     One after the other, as Box2D does it, they chase each other in these coordinates, where a push along the ground
     lifts or presses the foot by way of the whole leg, and may never meet.
     """
-    vn, vt = approach - knn * n - knt * t, slip - knt * n - ktt * t  # without this point's impulses
-    scale = 1 / jnp.maximum(knn * ktt - knt * knt, 1e-9)
-    stuck_n, stuck_t = scale * (knt * vt - ktt * vn), scale * (knt * vn - knn * vt)
+    vn, vt = approach - k.nn * n - k.nt * t, slip - k.nt * n - k.tt * t  # without this point's impulses
+    stuck_n, stuck_t = k.stick * (k.nt * vt - k.tt * vn), k.stick * (k.nt * vn - k.nn * vt)
     sticks = (stuck_n >= 0) & (jnp.abs(stuck_t) <= FRICTION * stuck_n)
-    forward, backward = (_sliding(sign, vn, vt, knn, knt, ktt) for sign in (1.0, -1.0))
+    forward, backward = _sliding(1.0, k.ahead, vn, vt, k), _sliding(-1.0, k.back, vn, vt, k)
     ahead = jnp.where(forward[2] == backward[2], stuck_t > 0, forward[2])
     out = where(sticks, (stuck_n, stuck_t), where(ahead, forward[:2], backward[:2]))
-    # Where friction may press the foot down by more than it relieves it, only the motors keep it from jamming: they
-    # must be given time.
-    jams = FRICTION * jnp.abs(knt) > 0.75 * knn
-    slow_n = jnp.maximum(n - approach / (knn + FRICTION * jnp.abs(knt)), 0.0)
+    slow_n = jnp.maximum(n - approach * k.slow, 0.0)
     most = FRICTION * slow_n
-    slow_t = jnp.clip(t - slip / ktt, -most, most)
-    return where(jams, (slow_n, slow_t), out)
+    slow_t = jnp.clip(t - slip * k.rub, -most, most)
+    return where(k.jams, (slow_n, slow_t), out)
 
 
-def _sliding(sign: float, vn: Num, vt: Num, knn: Num, knt: Num, ktt: Num) -> tuple[Num, Num, Bool[Array, "..."]]:
+def _sliding(sign: float, inverse: Num, vn: Num, vt: Num, k: Answer) -> tuple[Num, Num, Bool[Array, "..."]]:
     """The impulses of a point that slides, with friction in the direction `sign`, and whether that opposes it."""
-    n = jnp.maximum(-vn, 0.0) / jnp.maximum(knn + sign * FRICTION * knt, 0.1 * knn)
+    n = jnp.maximum(-vn, 0.0) * inverse
     t = sign * FRICTION * n
-    return n, t, sign * (vt + knt * n + ktt * t) <= 0
+    return n, t, sign * (vt + k.nt * n + k.tt * t) <= 0
 
 
 def _speed(u: Vector, dx: Num, dy: Num, row: Row) -> Num:
@@ -296,9 +320,9 @@ def _stiffness(w: Matrix, a: int, b: int) -> Num:
     return w[a][a] + w[b][b] - 2 * w[a][b]
 
 
-def _turned(u: Vector, w: Matrix, a: int, b: int, impulse: Num) -> Vector:
-    """After turning the body of spin b against that of spin a."""
-    return fence(tuple(v + (w[i][b] - w[i][a]) * impulse for i, v in enumerate(u)))
+def _turn(w: Matrix, a: int, b: int) -> Vector:
+    """What an impulse that turns the body of spin b against that of spin a adds to the seven numbers."""
+    return tuple(row[b] - row[a] for row in w)
 
 
 def _add(u: Vector, response: Vector, impulse: Num) -> Vector:
