@@ -256,18 +256,21 @@ def _urgencies(sweep: Sweep, cells: Cells) -> Num:
     wide = jax.tree.map(lambda v: jnp.expand_dims(v, 1), sweep)
     piece = fence(jax.tree.map(lambda e, b: spread([e, b]), _edge(cells, wide), _box(cells)))
     first, last = _distance(wide.at(0.0), wide.half_width, piece), _distance(wide.at(1.0), wide.half_width, piece)
+    between = [_distance(wide.at(t), wide.half_width, piece) for t in (0.25, 0.5, 0.75)]
+    deepest = jnp.minimum(jnp.minimum(between[0], between[1]), between[2])
     there = spread([cells.x1 < cells.x2, cells.left < cells.right])
-    return jnp.where(there, _urgency(first, last), jnp.inf)
+    return jnp.where(there, _urgency(first, deepest, last), jnp.inf)
 
 
-def _urgency(first: Num, last: Num) -> Num:
+def _urgency(first: Num, between: Num, last: Num) -> Num:
     """The smaller, the deeper a body would be in the piece at the step's end; infinite if it is not struck.
 
-    None is struck whose core is in the piece already. One whose core is too near at the start is struck at once.
+    None is struck whose core is in the piece already. One whose core is too near at the start is struck at once. One
+    that has been in the piece in between and is beyond it at the end was struck before others.
     """
-    at_once = first < FAR
-    counts = (first > 0) & (at_once | (last < NEAR))
-    return jnp.where(counts, jnp.where(at_once, -1.0, 0.0) + last, jnp.inf)
+    at_once, through = first < FAR, (between < 0) & (last >= NEAR)
+    counts = (first > 0) & (at_once | through | (last < NEAR))
+    return jnp.where(counts, jnp.where(at_once, -1.0 + last, jnp.where(through, -0.5 + between, last)), jnp.inf)
 
 
 def _strikes(urgency: Num, cell: Int[Array, "4 8 ..."]) -> Int[Array, "2 4 ..."]:
