@@ -9,6 +9,7 @@ the compiler many times as long (see `pages`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -72,7 +73,7 @@ Advance = Callable[[Moment, Float[Array, "*n 4"], Terrain], After]
 
 
 def advance(solver: Solver) -> Advance:
-    """The step of one environment. Under `vmap` all of them are one batch; on a GPU, that is one kernel."""
+    """The step of one environment. Under `vmap` all of them are one batch; on a GPU, that is a few kernels."""
     return _nested(fused if jax.default_backend() == "gpu" else abreast, solver, 0)
 
 
@@ -127,6 +128,57 @@ def _nested(run: Callable[..., After], solver: Solver, axes: int) -> Advance:
     return step
 
 
+@dataclass(frozen=True)
+class Stages:
+    """What each kernel does, in the order of a step. The last three follow one impact of each leg body."""
+
+    solver: Solver
+
+    def feel(self, given: Given, look: Look) -> Footing:
+        """What the legs touch."""
+        world, _ = given
+        return contacts.feel(world.bodies[1:], survey(world.bodies[1:], look), look, world.memory, world.feet)
+
+    def solve(self, given: Given, footing: Footing) -> Push:
+        """The velocity solver."""
+        problem = physics.problem(*given, footing)
+        return physics.pushed(problem, exact.solve(problem) if self.solver == "exact" else reduced.solve(problem))
+
+    def begin(self, given: Given, footing: Footing, push: Push) -> Push:
+        """The same again for those whose first step it is."""
+        return physics.first_pushed(physics.problem(*given, footing), push)
+
+    def move(self, given: Given, footing: Footing, push: Push) -> Flight:
+        """Positions, and what is to be known of the way there."""
+        world, _ = given
+        end = physics.moved(physics.problem(*given, footing), push, self.solver)
+        return impact.take_off(world.bodies, end, push.memory, footing.feet)
+
+    def see(self, given: Given, flight: Flight, look: Look) -> tuple[Array, Array]:
+        """Whether the hull touches, and the lidar."""
+        hull = flight.end[0]
+        return physics.hull_touches(given[0].bodies[0], hull, look), lidar.scan(*hull_origin(hull), look)
+
+    def aim(self, given: Given, flight: Flight, look: Look) -> Aimed:
+        """Who is struck next."""
+        none = Aimed((jnp.zeros_like(flight.any_struck),) * 4, flight.time, flight.met)
+        legs = given[0].bodies[1:]
+        return _if_any(flight.any_struck, lambda: impact.aim(flight, survey(legs, look), look), none)
+
+    def touch(self, given: Given, flight: Flight, aimed: Aimed, look: Look) -> Footing:
+        """What the struck touch then."""
+        legs, now = given[0].bodies[1:], (look, flight.memory, flight.feet)
+        act = lambda: contacts.feel(aimed.met, survey(legs, look), *now, at_impact=True)  # noqa: E731
+        none = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(act))
+        return _if_any(_any(aimed.struck), act, none._replace(memory=flight.memory, feet=flight.feet))
+
+    def bounce(self, flight: Flight, aimed: Aimed, footing: Footing) -> Flight:
+        """Where they go from there."""
+        iterations = physics.effort(self.solver).iterations
+        none = flight._replace(any_struck=jnp.zeros_like(flight.any_struck))
+        return _if_any(_any(aimed.struck), lambda: impact.bounce(flight, aimed, footing, iterations), none)
+
+
 def fused(
     solver: Solver,
     moment: Moment,
@@ -145,52 +197,17 @@ def fused(
     def run(act: Callable, given: Sequence[Pages], look: Any = None) -> Pages:
         return stage(act, given, look, lanes=getattr(lanes, act.__name__), interpret=interpret)
 
-    def feel(given: Given, look: Look) -> Footing:
-        world, _ = given
-        return contacts.feel(world.bodies[1:], survey(world.bodies[1:], look), look, world.memory, world.feet)
-
-    def solve(given: Given, footing: Footing) -> Push:
-        problem = physics.problem(*given, footing)
-        return physics.pushed(problem, exact.solve(problem) if solver == "exact" else reduced.solve(problem))
-
-    def begin(given: Given, footing: Footing, push: Push) -> Push:
-        return physics.first_pushed(physics.problem(*given, footing), push)
-
-    def move(given: Given, footing: Footing, push: Push) -> Flight:
-        world, _ = given
-        end = physics.moved(physics.problem(*given, footing), push, solver)
-        return impact.take_off(world.bodies, end, push.memory, footing.feet)
-
-    def see(given: Given, flight: Flight, look: Look) -> tuple[Array, Array]:
-        hull = flight.end[0]
-        return physics.hull_touches(given[0].bodies[0], hull, look), lidar.scan(*hull_origin(hull), look)
-
-    def aim(given: Given, flight: Flight, look: Look) -> Aimed:
-        none = Aimed((jnp.zeros_like(flight.any_struck),) * 4, flight.time, flight.met)
-        legs = given[0].bodies[1:]
-        return _if_any(flight.any_struck, lambda: impact.aim(flight, survey(legs, look), look), none)
-
-    def touch(given: Given, flight: Flight, aimed: Aimed, look: Look) -> Footing:
-        legs, now = given[0].bodies[1:], (look, flight.memory, flight.feet)
-        act = lambda: contacts.feel(aimed.met, survey(legs, look), *now, at_impact=True)  # noqa: E731
-        none = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(act))
-        return _if_any(_any(aimed.struck), act, none._replace(memory=flight.memory, feet=flight.feet))
-
-    def bounce(flight: Flight, aimed: Aimed, footing: Footing) -> Flight:
-        none = flight._replace(any_struck=jnp.zeros_like(flight.any_struck))
-        return _if_any(_any(aimed.struck), lambda: impact.bounce(flight, aimed, footing, effort.iterations), none)
-
-    effort = physics.effort(solver)
+    stages = Stages(solver)
     given = Pages.of((unpacked(moment), efforts))
-    footing = run(feel, [given], ground)
-    push = run(solve, [given, footing])
+    footing = run(stages.feel, [given], ground)
+    push = run(stages.solve, [given, footing])
     if solver == "reduced":
-        push = run(begin, [given, footing, push])
-    flight = run(move, [given, footing, push])
-    fallen, rays = run(see, [given, flight], ground).values()
-    for _ in range(effort.rounds):
-        aimed = run(aim, [given, flight], ground)
-        flight = run(bounce, [flight, aimed, run(touch, [given, flight, aimed], ground)])
+        push = run(stages.begin, [given, footing, push])
+    flight = run(stages.move, [given, footing, push])
+    fallen, rays = run(stages.see, [given, flight], ground).values()
+    for _ in range(physics.effort(solver).rounds):
+        aimed = run(stages.aim, [given, flight], ground)
+        flight = run(stages.bounce, [flight, aimed, run(stages.touch, [given, flight, aimed], ground)])
     landed = flight.values()
     after = After(packed(World(landed.end, push.values().joints, landed.memory, landed.feet, fallen)), fallen, rays)
     return jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), after)
