@@ -44,6 +44,7 @@ from tutelage.envs.bipedal.contacts import (
 from tutelage.envs.bipedal.exact import GripImpulse, Velocities, grip_all, grips_of
 from tutelage.envs.bipedal.ground import Cells, Ground, Look
 from tutelage.envs.bipedal.lanes import (
+    any_of,
     choose,
     fence,
     in_use,
@@ -200,8 +201,7 @@ def bounce(flight: Flight, aimed: Aimed, footing: Footing, iterations: int) -> F
         for pose, velocity, body, s, t in zip(poses[1:], velocities[1:], end[1:], struck, time, strict=True)
     ]
     start = _where_each(struck, poses[1:], flight.start)
-    any_struck = struck[0] | struck[1] | struck[2] | struck[3]
-    return Flight(start, time, (end[0], *after), met, footing.memory, footing.feet, any_struck)
+    return Flight(start, time, (end[0], *after), met, footing.memory, footing.feet, any_of(struck))
 
 
 def _where_each(masks: tuple[Bool[Array, "..."], ...], yes: Poses, no: Poses) -> Poses:

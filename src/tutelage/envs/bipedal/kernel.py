@@ -25,7 +25,7 @@ from tutelage.envs.bipedal.contacts import Footing, Memory, survey
 from tutelage.envs.bipedal.exact import JointImpulse
 from tutelage.envs.bipedal.ground import Cells, Look
 from tutelage.envs.bipedal.impact import Aimed, Flight
-from tutelage.envs.bipedal.lanes import pick, some_lane
+from tutelage.envs.bipedal.lanes import any_of, pick, some_lane
 from tutelage.envs.bipedal.pages import Pages, stage
 from tutelage.envs.bipedal.physics import Efforts, Push, Solver, World
 from tutelage.envs.bipedal.terrain import Terrain
@@ -170,13 +170,13 @@ class Stages:
         legs, now = given[0].bodies[1:], (look, flight.memory, flight.feet)
         act = lambda: contacts.feel(aimed.met, survey(legs, look), *now, at_impact=True)  # noqa: E731
         none = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(act))
-        return _if_any(_any(aimed.struck), act, none._replace(memory=flight.memory, feet=flight.feet))
+        return _if_any(any_of(aimed.struck), act, none._replace(memory=flight.memory, feet=flight.feet))
 
     def bounce(self, flight: Flight, aimed: Aimed, footing: Footing) -> Flight:
         """Where they go from there."""
         iterations = physics.effort(self.solver).iterations
         none = flight._replace(any_struck=jnp.zeros_like(flight.any_struck))
-        return _if_any(_any(aimed.struck), lambda: impact.bounce(flight, aimed, footing, iterations), none)
+        return _if_any(any_of(aimed.struck), lambda: impact.bounce(flight, aimed, footing, iterations), none)
 
 
 def fused(
@@ -211,10 +211,6 @@ def fused(
     landed = flight.values()
     after = After(packed(World(landed.end, push.values().joints, landed.memory, landed.feet, fallen)), fallen, rays)
     return jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), after)
-
-
-def _any(masks: Sequence[Array]) -> Array:
-    return masks[0] | masks[1] | masks[2] | masks[3]
 
 
 def _if_any(wanted: Bool[Array, " lanes"], act: Callable[[], Any], otherwise: Any) -> Any:

@@ -8,10 +8,11 @@ nothing needs a sort, a gather or a concatenation.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
+from functools import partial, reduce
 
 import jax
 import jax.numpy as jnp
@@ -102,6 +103,11 @@ def some(mask: Bool[Array, "..."], axes: int = 1) -> Bool[Array, "..."]:
 def some_lane(mask: Bool[Array, "..."]) -> Bool[Array, ""]:
     """Whether the mask is set anywhere."""
     return jnp.max(mask.astype(jnp.int32)) > 0
+
+
+def any_of(masks: Sequence[Bool[Array, "..."]]) -> Bool[Array, "..."]:
+    """Where one of the masks is set."""
+    return reduce(operator.or_, masks)
 
 
 def choose(at: Int[Array, "..."], values: Sequence[Array | float]) -> Array:

@@ -107,16 +107,20 @@ def stage(
     pages, sources = jax.tree.flatten([g.pages for g in given])
     read_by, array = look or (None, None)
     more = () if array is None else (array,)
-    form = _outcome(act, given, read_by, array, lanes)
+
+    def work(tiles: Sequence[Any], array: Any, lane: Int[Array, " lanes"]) -> PyTree:
+        values = [g.form.read(t, pick) for g, t in zip(given, tiles, strict=True)]
+        with unfenced():
+            return act(*values, *(() if read_by is None else (partial(read_by, array, lane),)))
+
+    narrow = [[jax.ShapeDtypeStruct((*p.shape[:-1], lanes), p.dtype) for p in g.pages] for g in given]
+    form = Form.of(jax.eval_shape(work, narrow, array, jax.ShapeDtypeStruct((lanes,), jnp.int32)))
 
     def program(*refs: Any) -> None:
         # Lanes beyond the last environment do that one's work once more.
         lane = jnp.minimum(pl.program_id(0) * lanes + jnp.arange(lanes), n - 1)
         tiles = [ref[_all_of(ref.shape[:-1], lane)] for ref in refs[: len(pages)]]
-        values = [g.form.read(t, pick) for g, t in zip(given, jax.tree.unflatten(sources, tiles), strict=True)]
-        extra = () if read_by is None else (partial(read_by, refs[len(pages)], lane),)
-        with unfenced():
-            out = act(*values, *extra)
+        out = work(jax.tree.unflatten(sources, tiles), refs[len(pages)], lane)
         for ref, tile in zip(refs[len(pages) + len(more) :], form.write(out, spread), strict=True):
             ref[_all_of(ref.shape[:-1], lane)] = tile
 
@@ -132,19 +136,6 @@ def stage(
         name=getattr(act, "__name__", "stage"),
     )(*pages, *more)
     return Pages(form, tuple(out))
-
-
-def _outcome(act: Callable, given: Sequence[Pages], read_by: Any, array: Any, lanes: int) -> Form:
-    """The form of what `act` returns."""
-
-    def trial(array: Any, *tiles: Any) -> PyTree:
-        values = [g.form.read(t, pick) for g, t in zip(given, tiles, strict=True)]
-        extra = () if read_by is None else (partial(read_by, array, jnp.zeros(lanes, jnp.int32)),)
-        with unfenced():
-            return act(*values, *extra)
-
-    tiles = [[jax.ShapeDtypeStruct((*p.shape[:-1], lanes), p.dtype) for p in g.pages] for g in given]
-    return Form.of(jax.eval_shape(trial, array, *tiles))
 
 
 def _all_of(axes: Shape, lane: Int[Array, " lanes"]) -> tuple[Array, ...]:

@@ -23,7 +23,7 @@ from tutelage.envs.bipedal.body import (
     turn,
 )
 from tutelage.envs.bipedal.contacts import SLOTS, Contact, placed
-from tutelage.envs.bipedal.lanes import choose, fence, in_use, on_cpu, over, some_lane, split, where
+from tutelage.envs.bipedal.lanes import any_of, choose, fence, in_use, on_cpu, over, some_lane, split, where
 from tutelage.envs.bipedal.scarce import where_scarce
 
 ITERATIONS = 60
@@ -91,7 +91,7 @@ def push_out_struck(poses: Poses, contacts: Contact) -> Poses:
 
     def unfinished(state):
         _, active, k = state
-        return some_lane(active[0] | active[1] | active[2] | active[3]) & (k < IMPACT_ITERATIONS)
+        return some_lane(any_of(active)) & (k < IMPACT_ITERATIONS)
 
     active = (jnp.ones_like(poses[0][0], bool),) * LEGS
     return lax.while_loop(unfinished, iterate, (poses, active, 0))[0]
