@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from tutelage.env import Action, Env, Level, Obs, State
 from tutelage.student import distributions
 from tutelage.student.nets import Student
+from tutelage.student.prefix import running
 
 
 class Rollout(eqx.Module):
@@ -130,7 +131,7 @@ def running_sum(x: Float[Array, "T P"], start: Bool[Array, "T P"]) -> Float[Arra
         (sum_a, cut_a), (sum_b, cut_b) = a, b
         return jnp.where(cut_b, sum_b, sum_a + sum_b), cut_a | cut_b
 
-    return lax.associative_scan(combine, (x, start))[0]
+    return running(combine, (x, start))[0]
 
 
 def gae(
@@ -159,4 +160,4 @@ def _linear_recurrence(b: Float[Array, "T P"], a: Float[Array, "T P"]) -> Float[
         (a_late, b_late), (a_early, b_early) = late, early
         return a_early * a_late, b_early + a_early * b_late
 
-    return lax.associative_scan(combine, (a, b), reverse=True)[1]
+    return running(combine, (a, b), reverse=True)[1]

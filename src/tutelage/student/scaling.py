@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Bool, Float
+
+from tutelage.student.prefix import running
 
 DISCOUNT = 0.99  # of the return whose scale is taken, whatever the student's own discount
 CLIP = 10.0
@@ -34,7 +35,7 @@ class Scale(eqx.Module):
         returns = discounted_sums(reward, start)
         mean = returns.mean(axis=1)
         steps = Scale(mean, ((returns - mean[:, None]) ** 2).sum(axis=1), jnp.full(mean.shape, reward.shape[1] * 1.0))
-        known = lax.associative_scan(_merge, _prepend(self, steps))
+        known = running(_merge, _prepend(self, steps))
         scaled = jnp.clip(reward / known.std[1:, None], -CLIP, CLIP)
         return Scale(known.mean[-1], known.deviation[-1], known.count[-1]), scaled
 
@@ -46,7 +47,7 @@ def discounted_sums(reward: Float[Array, "T P"], start: Bool[Array, "T P"]) -> F
         (a_early, b_early), (a_late, b_late) = early, late
         return a_early * a_late, b_late + a_late * b_early
 
-    return lax.associative_scan(combine, (jnp.where(start, 0.0, DISCOUNT), reward))[1]
+    return running(combine, (jnp.where(start, 0.0, DISCOUNT), reward))[1]
 
 
 def _prepend(first: Scale, rest: Scale) -> Scale:
