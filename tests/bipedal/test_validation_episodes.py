@@ -38,6 +38,10 @@ SCRIPTS = {
     "finishes": Script(metres=83.8, velocity=3.0),
     "goes back": Script(metres=-4.3, velocity=-4.0),
 }
+FIRST_ACTIONS = {
+    "still": ((0, 0, 0, 0),) * 3,
+    "the left foot jams": ((-0.94, 0.78, -0.22, -0.35), (-1, -1, 1, -0.16), (-0.85, -1, 0.68, 0.48)),
+}
 FALLS = ("is thrown on its face", "is thrown on its back", "goes back")
 
 
@@ -56,16 +60,17 @@ def grounds():
     return jax.tree.map(lambda v: jnp.stack([v] * BATCH), box2d.flat())
 
 
-def test_first_steps(engine):
+@pytest.mark.parametrize("actions", FIRST_ACTIONS.values(), ids=FIRST_ACTIONS)
+def test_first_steps(engine, actions):
     """Observations at reset and in the three steps that pull the walker together, for two dozen pushes."""
     start, step = engine
     for forces in FORCES.reshape(-1, BATCH):
         state, obs = start(grounds(), jnp.asarray(forces))
         worlds, real = zip(*(opened(float(force)) for force in forces), strict=True)
         assert np.abs(np.asarray(obs) - real).max() < 1e-3
-        for _ in range(3):
-            state, after = step(state, jnp.zeros((BATCH, 4)))
-            real = [world.act(np.zeros(4, np.float32)).obs for world in worlds]
+        for action in np.float32(actions):
+            state, after = step(state, jnp.tile(action, (BATCH, 1)))
+            real = [world.act(action).obs for world in worlds]
             assert np.abs(np.asarray(after.obs) - real).max() < 1e-3
 
 
@@ -115,12 +120,12 @@ def test_flags(sides):
     """As latched in gymnasium, step by step, until scripts end or small differences have grown.
 
     Who is thrown on its face has, in its seventh step, a foot that leaves one cell and meets the one before: Box2D
-    tells of the end first, of the begin last, while here an end always comes last.
+    tells of the end first, of the begin last. A few steps later small differences have grown there.
     """
     ours, real = (np.array(side.flags)[:CALM] for side in sides)
     played = np.arange(CALM)[:, None] < sides[1].lengths()
     assert np.abs(np.diff(real, axis=0)).sum() > 30  # feet lift off and touch down
-    played[:, list(SCRIPTS).index("is thrown on its face")] = False
+    played[10:, list(SCRIPTS).index("is thrown on its face")] = False
     differ = (ours != real).any(-1) & played
     assert not differ.any(), dict(zip(SCRIPTS, map(np.flatnonzero, differ.T), strict=True))
 

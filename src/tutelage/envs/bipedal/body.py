@@ -88,6 +88,14 @@ class Polygon(NamedTuple):
     centre_y: Num
 
 
+def small_cos_sin(angle: Num) -> tuple[Num, Num]:
+    """Cosine and sine of angles of at most an eighth of a turn."""
+    z = angle * angle
+    sin = ((-1.9515295891e-4 * z + 8.3321608736e-3) * z - 1.6666654611e-1) * z * angle + angle
+    cos = ((2.443315711810e-5 * z - 1.388731625494e-3) * z + 4.166664568299e-2) * z * z - 0.5 * z + 1.0
+    return cos, sin
+
+
 def cos_sin(angle: Num) -> tuple[Num, Num]:
     """Cosine and sine, to float rounding for the angles of a walker, which are not thousands of turns.
 
@@ -96,9 +104,7 @@ def cos_sin(angle: Num) -> tuple[Num, Num]:
     """
     quarters = jnp.floor(angle * (2 / jnp.pi) + 0.5)
     r = ((angle - quarters * 1.5703125) - quarters * 4.8375129699707e-4) - quarters * 7.54978995489e-8
-    z = r * r
-    sin = ((-1.9515295891e-4 * z + 8.3321608736e-3) * z - 1.6666654611e-1) * z * r + r
-    cos = ((2.443315711810e-5 * z - 1.388731625494e-3) * z + 4.166664568299e-2) * z * z - 0.5 * z + 1.0
+    cos, sin = small_cos_sin(r)
     turns = quarters.astype(jnp.int32) & 3
     crossed = (turns & 1) == 1
     cos, sin = jnp.where(crossed, sin, cos), jnp.where(crossed, cos, sin)

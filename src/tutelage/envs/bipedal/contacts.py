@@ -109,7 +109,7 @@ def feel(legs: Legs, surveyed: Surveyed, look: Look, memory: Memory, feet: Feet,
     cell, cells = surveyed
     contacts = meet(in_order(deepest(depths(legs, cells), cell), at_impact), legs, look)
     recalled = recall(contacts, memory)
-    return Footing(contacts, recalled, latched(feet, memory, recalled))
+    return Footing(contacts, recalled, latched(feet, memory, recalled, at_impact))
 
 
 def leg_shapes(x: Num, y: Num, angle: Num) -> Polygon:
@@ -124,12 +124,12 @@ def depths(legs: Legs, cells: Cells) -> Num:
     shapes = leg_shapes(*(spread([leg[k] for leg in legs]) for k in range(3)))
     edge = manifold.with_edge(shapes, cells.x1, cells.y1, cells.x2, cells.y2)
     box = manifold.with_box(shapes, cells.left, cells.right, cells.top, cells.bottom)
-    return fence(spread([edge.depth, jnp.where(cells.box_again & _inner(cells), jnp.inf, box.depth)]))
+    return fence(spread([edge.depth, jnp.where(box_again(cells), jnp.inf, box.depth)]))
 
 
-def _inner(cells: Cells) -> Bool[Array, "1 8 ..."]:
-    """Not the window's first cell, which stands for a rectangle that begins before it."""
-    return jnp.expand_dims(index(WINDOW, cells.box.ndim - 2), 0) > 0
+def box_again(cells: Cells) -> Bool[Array, "4 8 ..."]:
+    """Whether the cell before has the same rectangle; not of a window's first, which stands for those before it."""
+    return cells.box_again & (jnp.expand_dims(index(WINDOW, cells.box.ndim - 2), 0) > 0)
 
 
 def deepest(depth: Num, cell: Int[Array, "4 8 ..."]) -> Int[Array, "8 ..."]:
@@ -148,19 +148,20 @@ def deepest(depth: Num, cell: Int[Array, "4 8 ..."]) -> Int[Array, "8 ..."]:
 
 
 def in_order(code: Int[Array, "8 ..."], at_impact: bool) -> Int[Array, "8 ..."]:
-    """The codes of `deepest` as Box2D visits them: the right leg from below, the left from above, later cells first.
+    """The codes of `deepest` as Box2D visits them: the right leg from below, the left from above, the newest first.
 
-    At an impact each body's deepest, which struck, comes before its others.
+    New is what was made last: rectangles are made before edges, both from left to right. (Box2D goes by when a body
+    first came near, which is the same if it comes from above.) At an impact each body's deepest, which struck, comes
+    before its others.
     """
     body, kind, cell = code >> 9, code >> 8 & 1, code & 255
-    key = 1024 * choose(body, [2, 3, 1, 0]) - 2 * cell + kind
-    here, there = index(AXIS, code.ndim), jnp.expand_dims(index(AXIS, code.ndim - 1), 0)
+    key = 1024 * choose(body, [2, 3, 1, 0]) + 256 * kind - cell
     if at_impact:
-        deeper = some((jnp.expand_dims(body, 1) == jnp.expand_dims(body, 0)) & (here < there))
-        key += jnp.where(deeper, 512, 0)
+        key += jnp.where(_after_its_own(body), 512, 0)
     key = fence(jnp.where(code < NOTHING, key, 4096))
+    places = jnp.expand_dims(index(AXIS, code.ndim - 1), 0)
     place = jnp.sum((jnp.expand_dims(key, 1) < jnp.expand_dims(key, 0)).astype(jnp.int32), axis=0)
-    return jnp.min(jnp.where(jnp.expand_dims(place, 1) == there, jnp.expand_dims(code, 1), NOTHING), axis=0)
+    return jnp.min(jnp.where(jnp.expand_dims(place, 1) == places, jnp.expand_dims(code, 1), NOTHING), axis=0)
 
 
 def meet(code: Int[Array, "8 ..."], legs: Legs, look: Look) -> Contact:
@@ -244,17 +245,36 @@ def recall(contact: Contact, memory: Memory) -> Memory:
     return fence(Memory(contact.key, feature, tuple(normal), tuple(tangent)))
 
 
-def latched(feet: Feet, before: Memory, now: Memory) -> Feet:
-    """Gymnasium's ground flags: a begin sets them, an end clears them, whatever else still touches. Ends come last."""
-    out = []
-    for flag, body in zip(feet, FEET, strict=True):
-        begun, ended = _news(before.key, now.key, body)
-        out.append((flag | begun) & ~ended)
-    return out[0], out[1]
+def latched(feet: Feet, before: Memory, now: Memory, at_impact: bool) -> Feet:
+    """Gymnasium's ground flags: a begin sets them, an end clears them, whatever else still touches.
+
+    Of several in a step the last decides: that of the contact which comes last in Box2D's order.
+    """
+    left, right = (_latched(flag, body, before.key, now.key, at_impact) for flag, body in zip(feet, FEET, strict=True))
+    return left, right
 
 
-def _news(before: Int[Array, "8 ..."], now: Int[Array, "8 ..."], body: int) -> tuple[Bool[Array, "..."], ...]:
-    """Whether a contact of the leg body (0 … 3) began, and whether one ended, by the keys before and now."""
+def _latched(
+    flag: Bool[Array, "..."], body: int, before: Int[Array, "8 ..."], now: Int[Array, "8 ..."], at_impact: bool
+) -> Bool[Array, "..."]:
+    """The flag of the leg body (0 … 3), by the keys before and now."""
     known = some(jnp.expand_dims(before, 1) == jnp.expand_dims(now, 0))
     lasting = some(jnp.expand_dims(now, 1) == jnp.expand_dims(before, 0))
-    return some((now >> 9 == body) & ~known), some((before >> 9 == body) & ~lasting)
+    place = _place(now)
+    if at_impact:
+        place = jnp.where(_after_its_own(now >> 9), place, -512)
+    begin = jnp.max(jnp.where((now >> 9 == body) & ~known, place, -1024), axis=0)
+    end = jnp.max(jnp.where((before >> 9 == body) & ~lasting, _place(before), -1024), axis=0)
+    return jnp.where(begin == end, flag, begin > end)
+
+
+def _place(key: Int[Array, "8 ..."]) -> Int[Array, "8 ..."]:
+    """Where a contact is among its body's in the order of `in_order`, by its key."""
+    ground = key & 511
+    return jnp.where(ground < 256, -ground, 512 - ground)
+
+
+def _after_its_own(body: Int[Array, "8 ..."]) -> Bool[Array, "8 ..."]:
+    """Whether an entry of the same body comes before."""
+    here, there = index(AXIS, body.ndim), jnp.expand_dims(index(AXIS, body.ndim - 1), 0)
+    return some((jnp.expand_dims(body, 1) == jnp.expand_dims(body, 0)) & (here < there))

@@ -6,6 +6,8 @@ impulses, solved as a block. Impulses are accumulated and start from those of th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -25,8 +27,8 @@ from tutelage.envs.bipedal.body import (
     cos_sin,
     turn,
 )
-from tutelage.envs.bipedal.contacts import SLOTS, Contact, Memory
-from tutelage.envs.bipedal.lanes import choose, fence, in_use, over, split, where
+from tutelage.envs.bipedal.contacts import AXIS, SLOTS, Contact, Memory
+from tutelage.envs.bipedal.lanes import InUse, choose, fence, if_used, in_use, join, over, split, where
 
 ITERATIONS = 180
 
@@ -85,6 +87,7 @@ class Grip(NamedTuple):
     k11: Num
     k12: Num
     k22: Num
+    inverse_det: Num
     normal_mass: tuple[Num, ...]
     tangent_mass: tuple[Num, ...]
     inverse_mass: Num
@@ -109,18 +112,18 @@ class Problem(NamedTuple):
     memory: Memory  # of those contacts
 
 
-Solution = tuple[Velocities, tuple[JointImpulse, ...], PyTree]
-"""Velocities after the step's impulses, and those impulses: the joints', and the contacts' as `split` makes them."""
+Solution = tuple[Velocities, tuple[JointImpulse, ...], GripImpulse]
+"""Velocities after the step's impulses, and those impulses: the joints', and the contacts', `[8, …]`."""
 
 
 def solve(problem: Problem, iterations: Int[Array, ""] | int | None = None) -> Solution:
     """As Box2D does, or with other than its 180 iterations."""
     bodies, velocities, drives, joints, contacts, memory = problem
     hinges = tuple(hinge(joint, bodies) for joint in JOINTS)
-    grips, count = grips_of(contacts), in_use(contacts.on)
+    grips, used = grips_of(contacts), in_use(contacts.on)
     held = split(GripImpulse(memory.normal, memory.tangent), SLOTS)
     joints = tuple(_warm(impulse, drive) for impulse, drive in zip(joints, drives, strict=True))
-    velocities, _ = over(_start_grip, velocities, grips, held, count)
+    velocities, _ = over(_start_grip, velocities, grips, held, used)
     for joint, lever, impulse in zip(JOINTS, hinges, joints, strict=True):
         turning = impulse.motor + impulse.limit
         velocities = _apply(velocities, joint, lever, impulse.x, impulse.y, turning)
@@ -130,14 +133,13 @@ def solve(problem: Problem, iterations: Int[Array, ""] | int | None = None) -> S
         joints = list(joints)
         for j in SOLVING_ORDER:
             velocities, joints[j] = _solve_joint(velocities, JOINTS[j], hinges[j], drives[j], joints[j])
-        velocities, held = grip_all(velocities, grips, held, count)
+        velocities, held = grip_all(velocities, grips, held, used)
         return velocities, tuple(joints), held
 
-    state = (velocities, joints, held)
-    if iterations is None:
-        return lax.fori_loop(0, ITERATIONS, iterate, state)
-    left = jnp.int32(iterations)
-    return lax.while_loop(lambda s: s[0] > 0, lambda s: (s[0] - 1, iterate(0, s[1])), (left, state))[1]
+    left = jnp.int32(ITERATIONS if iterations is None else iterations)
+    state = (left, (velocities, joints, held))
+    _, (velocities, joints, held) = lax.while_loop(lambda s: s[0] > 0, lambda s: (s[0] - 1, iterate(0, s[1])), state)
+    return velocities, joints, join(held, AXIS)
 
 
 def hinge(joint: Joint, bodies: Bodies) -> Hinge:
@@ -230,6 +232,7 @@ def _grip(c: Contact) -> Grip:
         k11=k11,
         k12=k12,
         k22=k22,
+        inverse_det=1 / (k11 * k22 - k12 * k12),
         normal_mass=(1 / k11, 1 / k22),
         tangent_mass=(1 / (m + i * along[0] * along[0]), 1 / (m + i * along[1] * along[1])),
         inverse_mass=m,
@@ -237,7 +240,7 @@ def _grip(c: Contact) -> Grip:
     )
 
 
-def _start_grip(velocities: Velocities, grip: Grip, impulse: GripImpulse) -> tuple[Velocities, GripImpulse]:
+def _start_grip(velocities: Velocities, grip: Grip, impulse: GripImpulse, _) -> tuple[Velocities, GripImpulse]:
     velocity = _velocity_of(velocities, grip.body)
     for k in range(2):
         n, t = (jnp.where(grip.on[k], p, 0.0) for p in (impulse.normal[k], impulse.tangent[k]))
@@ -245,16 +248,14 @@ def _start_grip(velocities: Velocities, grip: Grip, impulse: GripImpulse) -> tup
     return _put(velocities, grip.body, velocity), impulse
 
 
-def grip_all(
-    velocities: Velocities, grips: PyTree, held: PyTree, count: Int[Array, ""] | None
-) -> tuple[Velocities, PyTree]:
+def grip_all(velocities: Velocities, grips: PyTree, held: PyTree, used: InUse) -> tuple[Velocities, PyTree]:
     """One iteration over the contacts."""
 
-    def grip_one(velocities, grip: Grip, impulse: GripImpulse):
-        velocity, impulse = _solve_grip(_velocity_of(velocities, grip.body), grip, impulse)
+    def grip_one(velocities, grip: Grip, impulse: GripImpulse, there: Sequence):
+        velocity, impulse = _solve_grip(_velocity_of(velocities, grip.body), grip, impulse, there)
         return _put(velocities, grip.body, velocity), impulse
 
-    return over(grip_one, velocities, grips, held, count)
+    return over(grip_one, velocities, grips, held, used)
 
 
 def _velocity_of(velocities: Velocities, body: Array) -> Velocity:
@@ -272,31 +273,68 @@ def _pushed(velocity: Velocity, grip: Grip, k: int, impulse: Num, tangent: bool 
     return fence((vx + m * dx, vy + m * dy, w + i * lever))
 
 
-def _solve_grip(velocity: Velocity, grip: Grip, held: GripImpulse) -> tuple[Velocity, GripImpulse]:
-    tangent = []
+def _solve_grip(velocity: Velocity, grip: Grip, held: GripImpulse, there: Sequence) -> tuple[Velocity, GripImpulse]:
+    """The friction of the points that are there, then their normal impulses."""
+    tangent = list(held.tangent)
     for k in range(2):
-        slip = velocity[0] * grip.ny - velocity[1] * grip.nx + velocity[2] * grip.grasp[k]
-        most = FRICTION * held.normal[k]
-        t = jnp.clip(held.tangent[k] - slip * grip.tangent_mass[k], -most, most)
-        t = jnp.where(grip.on[k], t, held.tangent[k])
-        velocity = _pushed(velocity, grip, k, t - held.tangent[k], tangent=True)
-        tangent.append(t)
-    approach = [velocity[0] * grip.nx + velocity[1] * grip.ny + velocity[2] * lever for lever in grip.lever]
-    block, approach = fence((_block(grip, held.normal, approach), approach))
+        velocity, tangent[k] = if_used(there[k], partial(_rub, grip, k, held.normal[k]), (velocity, tangent[k]))
+    state = (velocity, held.normal)
+    if there[0] is None:
+        velocity, normal = _press_both(grip, state)
+    else:
+        velocity, normal = lax.cond(
+            there[0] & there[1], partial(_press_both, grip), partial(_press_one, grip, there[0]), state
+        )
+    return velocity, GripImpulse(normal, tuple(tangent))
+
+
+def _rub(grip: Grip, k: int, normal: Num, state: tuple[Velocity, Num]) -> tuple[Velocity, Num]:
+    velocity, held = state
+    slip = velocity[0] * grip.ny - velocity[1] * grip.nx + velocity[2] * grip.grasp[k]
+    most = FRICTION * normal
+    t = jnp.clip(held - slip * grip.tangent_mass[k], -most, most)
+    t = jnp.where(grip.on[k], t, held)
+    return _pushed(velocity, grip, k, t - held, tangent=True), t
+
+
+def _press_both(grip: Grip, state: tuple[Velocity, tuple[Num, ...]]) -> tuple[Velocity, tuple[Num, ...]]:
+    velocity, held = state
+    approach = [_approach(velocity, grip, k) for k in range(2)]
+    block, approach = fence((_block(grip, held, approach), approach))
     normal = []
     for k in range(2):
-        alone = jnp.maximum(held.normal[k] - approach[k] * grip.normal_mass[k], 0.0)
-        alone = jnp.where(grip.on[k], alone, held.normal[k])
+        alone = _press_alone(grip, k, held[k], approach[k])
         normal.append(jnp.where(grip.both, block[k], alone))
-        velocity = _pushed(velocity, grip, k, normal[k] - held.normal[k])
-    return velocity, GripImpulse(tuple(normal), tuple(tangent))
+        velocity = _pushed(velocity, grip, k, normal[k] - held[k])
+    return velocity, tuple(normal)
+
+
+def _press_one(
+    grip: Grip, first: Bool[Array, ""], state: tuple[Velocity, tuple[Num, ...]]
+) -> tuple[Velocity, tuple[Num, ...]]:
+    """Where in no lane there are both."""
+
+    def press(k: int, state):
+        velocity, held = state
+        new = _press_alone(grip, k, held[k], _approach(velocity, grip, k))
+        return _pushed(velocity, grip, k, new - held[k]), (new, held[1]) if k == 0 else (held[0], new)
+
+    return lax.cond(first, partial(press, 0), partial(press, 1), state)
+
+
+def _approach(velocity: Velocity, grip: Grip, k: int) -> Num:
+    return velocity[0] * grip.nx + velocity[1] * grip.ny + velocity[2] * grip.lever[k]
+
+
+def _press_alone(grip: Grip, k: int, held: Num, approach: Num) -> Num:
+    return jnp.where(grip.on[k], jnp.maximum(held - approach * grip.normal_mass[k], 0.0), held)
 
 
 def _block(grip: Grip, held: tuple[Num, ...], approach: list[Num]) -> tuple[Num, Num]:
     """Both normal impulses at once: the first of Box2D's four cases that fits; if none does, none changes."""
     b1 = approach[0] - (grip.k11 * held[0] + grip.k12 * held[1])
     b2 = approach[1] - (grip.k12 * held[0] + grip.k22 * held[1])
-    det = 1 / (grip.k11 * grip.k22 - grip.k12 * grip.k12)
+    det = grip.inverse_det
     x1, x2 = -det * (grip.k22 * b1 - grip.k12 * b2), -det * (grip.k11 * b2 - grip.k12 * b1)
     only1, only2 = -b1 * grip.normal_mass[0], -b2 * grip.normal_mass[1]
     none = jnp.zeros_like(x1)

@@ -6,7 +6,6 @@ down there *alone*, as if it had no joints, and moves on for the rest of the ste
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -38,6 +37,7 @@ from tutelage.envs.bipedal.contacts import (
     Footing,
     Memory,
     Surveyed,
+    box_again,
     feel,
     moved_along,
 )
@@ -63,9 +63,10 @@ from tutelage.envs.bipedal.scarce import where_scarce
 TARGET = SLOP  # the distance of the cores at the time of impact
 TOLERANCE = 0.25 * SLOP
 NEAR, FAR = TARGET - TOLERANCE, TARGET + TOLERANCE
-STRIKES = 2  # pieces of ground a body is followed to
+STRIKES = 4  # pieces of ground a body is followed to
 AXES = 8  # along which the time is sought, one after the other
 CORNERS = 8  # that are followed along an axis
+LATEST = 1 - 10 * 2.0**-23  # an impact after this fraction of the step is left to the next
 SEARCH = 20  # steps to the time one corner comes
 MAX_SHIFT = 2.0  # metres a step
 MAX_TURN = 1.5707964  # radians a step
@@ -80,7 +81,6 @@ class Piece(NamedTuple):
     ey: Num
     half_length: Num
     half_height: Num
-    side: Num  # of an edge: 1 or −1 as the body comes from its left or right; 0 for a rectangle
 
 
 class Axis(NamedTuple):
@@ -178,8 +178,9 @@ def aim(flight: Flight, surveyed: Surveyed, look: Look) -> Aimed:
     """The first impact of each leg body on the rest of its way."""
     end = flight.end
     share = fence(_times(fence(_sweep(flight.start, end[1:])), *surveyed, look))
-    struck = tuple(t <= 1 for t in share)
-    time = tuple(jnp.where(s, t + f * (1 - t), t) for t, f, s in zip(flight.time, share, struck, strict=True))
+    time = tuple(t + f * (1 - t) for t, f in zip(flight.time, share, strict=True))
+    struck = tuple(t < LATEST for t in time)
+    time = tuple(jnp.where(s, t, old) for t, old, s in zip(time, flight.time, struck, strict=True))
     met = fence(
         tuple(
             where(s, tuple(v + f * (w - v) for v, w in zip(a, b[:3], strict=True)), m)
@@ -242,7 +243,7 @@ def _times(sweep: Sweep, cell: Int[Array, "4 8 ..."], cells: Cells, look: Look) 
     code = fence(_strikes(_urgencies(sweep, cells), cell))
     near = fence(look(jnp.where(code < NOTHING, code & 255, 0)))
     edge = code >> 8 & 1 == 0
-    piece = fence(where(edge, _edge(near, sweep), _box(near)))
+    piece = fence(where(edge, _edge(near), _box(near)))
     t = _search(sweep, piece, code < NOTHING)
     shape = fence(leg_polygon(*sweep.at(t), sweep.half_width))
     by_edge = manifold.with_edge(shape, near.x1, near.y1, near.x2, near.y2)
@@ -252,28 +253,24 @@ def _times(sweep: Sweep, cell: Int[Array, "4 8 ..."], cells: Cells, look: Look) 
 
 
 def _urgencies(sweep: Sweep, cells: Cells) -> Num:
-    """How urgent each candidate is, `[kind, body, cell, …]`."""
-    wide = jax.tree.map(lambda v: jnp.expand_dims(v, 1), sweep)
-    piece = fence(jax.tree.map(lambda e, b: spread([e, b]), _edge(cells, wide), _box(cells)))
-    first, last = _distance(wide.at(0.0), wide.half_width, piece), _distance(wide.at(1.0), wide.half_width, piece)
-    between = [_distance(wide.at(t), wide.half_width, piece) for t in (0.25, 0.5, 0.75)]
-    deepest = jnp.minimum(jnp.minimum(between[0], between[1]), between[2])
-    there = spread([cells.x1 < cells.x2, cells.left < cells.right])
-    return jnp.where(there, _urgency(first, deepest, last), jnp.inf)
+    """About when each candidate may strike, `[kind, body, cell, …]`; infinite for never.
 
-
-def _urgency(first: Num, between: Num, last: Num) -> Num:
-    """The smaller, the deeper a body would be in the piece at the step's end; infinite if it is not struck.
-
-    None is struck whose core is in the piece already. One whose core is too near at the start is struck at once. One
-    that has been in the piece in between and is beyond it at the end was struck before others.
+    As in Box2D, those that overlap at first never strike, nor do those that at the end are still apart along the axis
+    that separates them at first. Whether the others come near in truth is for `_search` to find out.
     """
-    at_once, through = first < FAR, (between < 0) & (last >= NEAR)
-    counts = (first > 0) & (at_once | through | (last < NEAR))
-    return jnp.where(counts, jnp.where(at_once, -1.0 + last, jnp.where(through, -0.5 + between, last)), jnp.inf)
+    wide = jax.tree.map(lambda v: jnp.expand_dims(v, 1), sweep)
+    piece = fence(jax.tree.map(lambda e, b: spread([e, b]), _edge(cells), _box(cells)))
+    first, axis = fence(_nearest(wide.at(0.0), wide.half_width, piece))
+    middle, a, b = _along(axis, wide.at(1.0), wide.half_width, piece)
+    last = fence(middle - jnp.abs(a) - jnp.abs(b))
+    at_once = first < FAR
+    time = jnp.where(at_once, last - 10, (first - TARGET) / (first - last))
+    time -= 0.01 * index(2, last.ndim - 1)  # rectangles before the edges on them, which may not touch
+    there = spread([cells.x1 < cells.x2, (cells.left < cells.right) & ~box_again(cells)])
+    return jnp.where(there & _apart(wide.at(0.0), wide.half_width, piece) & (at_once | (last <= NEAR)), time, jnp.inf)
 
 
-def _strikes(urgency: Num, cell: Int[Array, "4 8 ..."]) -> Int[Array, "2 4 ..."]:
+def _strikes(urgency: Num, cell: Int[Array, "4 8 ..."]) -> Int[Array, "4 4 ..."]:
     """The codes 256 · kind + cell of the most urgent pieces of each body."""
     code = 256 * index(2, cell.ndim) + jnp.expand_dims(cell, 0)
     found = []
@@ -286,7 +283,7 @@ def _strikes(urgency: Num, cell: Int[Array, "4 8 ..."]) -> Int[Array, "2 4 ..."]
     return spread(found)
 
 
-def _search(sweep: Sweep, piece: Piece, there: Bool[Array, "2 4 ..."]) -> Num:
+def _search(sweep: Sweep, piece: Piece, there: Bool[Array, "4 4 ..."]) -> Num:
     """When bodies come within 5 mm of the pieces that are there, as Box2D finds it; 2 for never.
 
     A body is followed to where it is near along the axis that separates it from the piece at first. If it is not near
@@ -384,38 +381,27 @@ def _nearest(pose: tuple[Num, Num, Num], half_width: Num, piece: Piece) -> tuple
     return distance, Axis(x, y, by_body)
 
 
-def _edge(cells: Cells, sweep: Sweep) -> Piece:
+def _edge(cells: Cells) -> Piece:
     dx, dy = cells.x2 - cells.x1, cells.y2 - cells.y1
     length = jnp.sqrt(dx * dx + dy * dy)
-    ex, ey = dx / length, dy / length
-    side = jnp.where(ex * (sweep.y - cells.y1) - ey * (sweep.x - cells.x1) > 0, 1.0, -1.0)
     middle = (0.5 * (cells.x1 + cells.x2), 0.5 * (cells.y1 + cells.y2))
-    return Piece(*middle, ex, ey, 0.5 * length, jnp.zeros_like(length), side)
+    return Piece(*middle, dx / length, dy / length, 0.5 * length, jnp.zeros_like(length))
 
 
 def _box(cells: Cells) -> Piece:
     one, none = jnp.ones_like(cells.left), jnp.zeros_like(cells.left)
     middle = (0.5 * (cells.left + cells.right), 0.5 * (cells.bottom + cells.top))
-    return Piece(*middle, one, none, 0.5 * (cells.right - cells.left), 0.5 * (cells.top - cells.bottom), none)
+    return Piece(*middle, one, none, 0.5 * (cells.right - cells.left), 0.5 * (cells.top - cells.bottom))
 
 
-def _distance(pose: tuple[Num, Num, Num], half_width: Num, piece: Piece) -> Num:
-    """Between the cores of a leg body and a piece of ground; of overlapping ones, minus the least way out."""
-    px, py, ux, uy, qx, qy = frames = _frames(pose, piece)
+def _apart(pose: tuple[Num, Num, Num], half_width: Num, piece: Piece) -> Bool[Array, "..."]:
+    """Whether the cores of a leg body and a piece of ground do not overlap."""
+    px, py, ux, uy, qx, qy = _frames(pose, piece)
     ax, ay = jnp.abs(ux), jnp.abs(uy)
-    gap = jnp.maximum(
-        jnp.abs(px) - piece.half_length - half_width * ax - HALF_LENGTH * ay,
-        jnp.where(piece.side == 0, jnp.abs(py), piece.side * py)
-        - piece.half_height
-        - half_width * ay
-        - HALF_LENGTH * ax,
-    )
-    gap = jnp.maximum(gap, jnp.abs(qx) - half_width - piece.half_length * ax - piece.half_height * ay)
-    gap = jnp.maximum(gap, jnp.abs(qy) - HALF_LENGTH - piece.half_length * ay - piece.half_height * ax)
-    square = jnp.full_like(gap, jnp.inf)
-    for x, y in itertools.chain(*_beyond(frames, half_width, piece)):
-        square = jnp.minimum(square, x * x + y * y)
-    return jnp.where(gap > 0, jnp.sqrt(square), gap)
+    apart = jnp.abs(px) > piece.half_length + half_width * ax + HALF_LENGTH * ay
+    apart |= jnp.abs(py) > piece.half_height + half_width * ay + HALF_LENGTH * ax
+    apart |= jnp.abs(qx) > half_width + piece.half_length * ax + piece.half_height * ay
+    return apart | (jnp.abs(qy) > HALF_LENGTH + piece.half_length * ay + piece.half_height * ax)
 
 
 def _frames(pose: tuple[Num, Num, Num], piece: Piece) -> tuple[Num, ...]:

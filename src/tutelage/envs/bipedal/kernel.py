@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -30,6 +30,8 @@ from tutelage.envs.bipedal.pages import Pages, stage
 from tutelage.envs.bipedal.physics import Efforts, Push, Solver, World
 from tutelage.envs.bipedal.terrain import Terrain
 
+PROGRAMS = 1024  # that a GPU runs side by side about as fast as one
+
 
 class Lanes(NamedTuple):
     """How many environments a program of each kernel works on."""
@@ -43,12 +45,15 @@ class Lanes(NamedTuple):
     touch: int
     bounce: int
 
+    @classmethod
+    def of(cls, n: int) -> Lanes:
+        """For n environments: few are spread over the GPU, one a program; many fill its threads.
 
-# A warp holds eight contacts each of four environments. Of the scalar stages it could hold more at once; few
-# environments gain by being spread over the GPU, many by filling the lanes.
-FEW = Lanes(feel=4, solve=2, begin=2, move=2, see=4, aim=4, touch=4, bounce=2)
-MANY = Lanes(feel=8, solve=32, begin=32, move=32, see=8, aim=8, touch=8, bounce=8)
-ENOUGH = 16_384  # environments that count as many
+        Where a program holds more than one, it waits for the slowest. Stages with axes of cells fill a warp with four.
+        """
+        share = 1 << max(n // PROGRAMS, 1).bit_length() - 1
+        wide, narrow = min(share, 8), min(share, 32)
+        return cls(feel=wide, solve=narrow, begin=narrow, move=narrow, see=wide, aim=wide, touch=wide, bounce=wide)
 
 
 class Moment(NamedTuple):
@@ -107,6 +112,12 @@ def unpacked(moment: Moment) -> World:
 
 
 @lru_cache
+def _traced_once(run: Callable[..., After], solver: Solver) -> Advance:
+    """The step, traced once for each number of environments: it is long, and a method has several rollouts of it."""
+    return jax.jit(partial(run, solver))
+
+
+@lru_cache
 def _nested(run: Callable[..., After], solver: Solver, axes: int) -> Advance:
     """The step for values with `axes` leading axes, which makes all one batch when another comes."""
 
@@ -114,7 +125,7 @@ def _nested(run: Callable[..., After], solver: Solver, axes: int) -> Advance:
     def step(moment: Moment, action: Array, terrain: Terrain) -> After:
         shape = action.shape[:axes]
         given = jax.tree.map(lambda x: x.reshape(-1, *x.shape[axes:]), (moment, action, terrain))
-        after = run(solver, *given) if axes else abreast(solver, *given)
+        after = _traced_once(run if axes else abreast, solver)(*given)
         return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), after)
 
     @step.def_vmap
@@ -189,7 +200,7 @@ def fused(
     interpret: bool = False,
 ) -> After:
     """The step of n environments as a few kernels."""
-    lanes = lanes or (MANY if action.shape[0] >= ENOUGH else FEW)
+    lanes = lanes or Lanes.of(action.shape[0])
     moment, action = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), (moment, action))
     efforts = (action[0], action[1], action[2], action[3])
     ground = (_look, _tiles(terrain))

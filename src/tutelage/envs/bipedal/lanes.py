@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, reduce
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -105,6 +106,11 @@ def some_lane(mask: Bool[Array, "..."]) -> Bool[Array, ""]:
     return jnp.max(mask.astype(jnp.int32)) > 0
 
 
+def known_lane(mask: Bool[Array, "..."]) -> Bool[Array, ""] | None:
+    """In kernels, `some_lane`; None where XLA had better not ask, for `if_used`."""
+    return some_lane(mask) if in_kernel() else None
+
+
 def any_of(masks: Sequence[Bool[Array, "..."]]) -> Bool[Array, "..."]:
     """Where one of the masks is set."""
     return reduce(operator.or_, masks)
@@ -142,17 +148,32 @@ def join(parts: PyTree, n: int) -> PyTree:
     return jax.tree.map(lambda *v: spread(v), *parts, *(fill,) * (n - len(parts)))
 
 
-def in_use(on: Sequence[Bool[Array, "n ..."]]) -> Int[Array, ""] | None:
-    """How many entries of the leading axis there are up to the last one on in any lane; not known to XLA on GPUs."""
+class InUse(NamedTuple):
+    """Which contacts of the leading axis some lane has: those below `number`, and of each the two `points`.
+
+    Of what is None nothing is known, and all is visited.
+    """
+
+    number: Int[Array, ""] | None
+    points: tuple[tuple[Bool[Array, ""] | None, ...], ...]
+
+
+def in_use(on: Sequence[Bool[Array, "n ..."]]) -> InUse:
+    """The contacts up to the last one on in any lane. XLA knows nothing of points, on GPUs nothing at all."""
+    n = on[0].shape[0]
+    unknown = ((None, None),) * n
     if not (on_cpu() or in_kernel()):
-        return None
-    return jnp.max(jnp.where(on[0] | on[1], index(on[0].shape[0], on[0].ndim - 1) + 1, 0))
+        return InUse(None, unknown)
+    count = jnp.max(jnp.where(on[0] | on[1], index(n, on[0].ndim - 1) + 1, 0))
+    if on_cpu():
+        return InUse(count, unknown)
+    return InUse(count, tuple(tuple(some_lane(pick(point, k)) for point in on) for k in range(n)))
 
 
-def over(body: Callable, carry: PyTree, parts: PyTree, held: PyTree, count: Int[Array, ""] | None):
-    """`carry, held[k] = body(carry, parts[k], held[k])` for each k of what `split` made, one after the other.
+def over(body: Callable, carry: PyTree, parts: PyTree, held: PyTree, used: InUse):
+    """`carry, held[k] = body(carry, parts[k], held[k], points[k])` for each k of what `split` made, one by one.
 
-    Those from `count` on, where it is known, are left out. On CPUs a loop, to compile faster; elsewhere unrolled.
+    Those not in use are left out. On CPUs a loop, to compile faster; elsewhere unrolled.
     """
     if on_cpu():
 
@@ -161,17 +182,27 @@ def over(body: Callable, carry: PyTree, parts: PyTree, held: PyTree, count: Int[
 
         def one(k, state):
             carry, held = state
-            carry, new = body(carry, at(k, parts), at(k, held))
+            carry, new = body(carry, at(k, parts), at(k, held), used.points[0])
             return carry, jax.tree.map(lambda v, x: lax.dynamic_update_index_in_dim(v, x, k, 0), held, new)
 
-        return lax.fori_loop(0, count, one, (carry, held))
-    out = []
-    for k, part in enumerate(parts):
-        state = (carry, None if held is None else held[k])
-        act = partial(lambda part, state: body(state[0], part, state[1]), part)
-        carry, result = act(state) if count is None else lax.cond(count > k, act, lambda state: state, state)
-        out.append(result)
-    return carry, tuple(out)
+        return lax.fori_loop(0, used.number, one, (carry, held))
+
+    def onwards(k, state):
+        if k == len(parts):
+            return state
+        return if_used(None if used.number is None else used.number > k, partial(through, k), state)
+
+    def through(k, state):
+        carry, held = state
+        carry, new = body(carry, parts[k], held[k], used.points[k])
+        return onwards(k + 1, (carry, (*held[:k], new, *held[k + 1 :])))
+
+    return onwards(0, (carry, (None,) * len(parts) if held is None else tuple(held)))
+
+
+def if_used(used: Bool[Array, ""] | None, act: Callable, state: PyTree) -> PyTree:
+    """`act(state)`, unless it is known to be of no use: then `state`, which it would not change."""
+    return act(state) if used is None else lax.cond(used, act, lambda state: state, state)
 
 
 def where(mask: Bool[Array, "..."], yes, no):

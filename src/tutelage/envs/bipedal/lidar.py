@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from tutelage.envs.bipedal.body import Num
+from tutelage.envs.bipedal.body import Num, cos_sin
 from tutelage.envs.bipedal.ground import Cells, Look, first_cell
 from tutelage.envs.bipedal.lanes import index
 
@@ -21,8 +21,8 @@ def scan(x: Num, y: Num, look: Look) -> Array:
     edge are not seen, as terrains do not hold them: the rays could reach some from half a metre before the finish on.
     """
     ray = index(16, 1 + x.ndim)
-    angle = 0.15 * ray
-    dx, dy = RANGE * jnp.sin(angle), -RANGE * jnp.cos(angle)
+    cos, sin = cos_sin(0.15 * ray)
+    dx, dy = RANGE * sin, -RANGE * cos
     cells = look(first_cell(x, WINDOW) + index(WINDOW, x.ndim))
     hits = jnp.minimum(_to_edge(x, y, dx, dy, cells), _to_box(x, y, dx, dy, cells))
     return jnp.minimum(jnp.min(hits, axis=1), 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Bool, Int
 
 from tutelage.envs.bipedal import exact, impact, manifold, reduced
 from tutelage.envs.bipedal.body import (
@@ -19,10 +19,10 @@ from tutelage.envs.bipedal.body import (
     Num,
     hull_polygon,
 )
-from tutelage.envs.bipedal.contacts import AXIS, Feet, Footing, Memory, empty_memory, feel, survey
-from tutelage.envs.bipedal.exact import Drive, JointImpulse, Problem, Solution, Velocities
+from tutelage.envs.bipedal.contacts import Feet, Footing, Memory, empty_memory, feel, survey
+from tutelage.envs.bipedal.exact import Drive, GripImpulse, JointImpulse, Problem, Solution, Velocities
 from tutelage.envs.bipedal.ground import Look, first_cell
-from tutelage.envs.bipedal.lanes import fence, index, join, some, where
+from tutelage.envs.bipedal.lanes import any_of, fence, index, some, where
 from tutelage.envs.bipedal.position import settle
 from tutelage.envs.bipedal.scarce import where_scarce
 
@@ -31,6 +31,7 @@ Efforts = tuple[Num, Num, Num, Num]  # of the four motors, −1 … 1
 
 HULL_REACH = 1.2  # metres, of the hull around its centre of mass
 HULL_WINDOW = 8  # cells
+SAME = 1e-3  # metres or radians a second by which velocities may differ and count as equal
 
 
 class World(NamedTuple):
@@ -85,10 +86,10 @@ def pushed(problem: Problem, solution: Solution) -> Push:
 
 
 def first_pushed(problem: Problem, push: Push) -> Push:
-    """For kernels: in the first step of an episode what the exact solver finds (see `_solve`), else `push`."""
+    """For kernels: as an episode begins what the exact solver finds (see `_solve`), else `push`."""
     first = problem.joints[0].x != 0
     iterations = exact.ITERATIONS * jnp.max(first.astype(jnp.int32))  # none if it is nobody's first
-    return where(first, pushed(problem, _literal(problem, iterations)), push)
+    return where(first, pushed(problem, _literal((problem, push.velocities), iterations)), push)
 
 
 def moved(problem: Problem, push: Push, solver: Solver) -> Bodies:
@@ -105,21 +106,30 @@ def effort(solver: Solver) -> impact.Effort:
 
 
 def _solve(problem: Problem) -> Solution:
-    """The reduced solver, but for the first step of an episode the exact one.
+    """The reduced solver, but as an episode begins the exact one.
 
-    That step starts with the walker in pieces, and what Box2D makes of it is far from what it would be after more
-    iterations; walkers without a sense of balance, such as gymnasium's heuristic, fall or walk as it turns out. It is
-    known by the impulses in the joints' points, which only the exact solver leaves behind.
+    The first step starts with the walker in pieces, and what Box2D makes of it is far from what it would be after more
+    iterations. The next may have more than one solution, and which one Box2D finds depends on the impulses that it
+    begins with. As all episodes begin alike, errors would not cancel: walkers without a sense of balance, such as
+    gymnasium's heuristic, fall or walk as it turns out. So the exact solver goes on until the reduced one finds the
+    same. That it is to go on is known by the impulses in the joints' points, which only the exact solver leaves behind.
     """
-    first = problem.joints[0].x != 0
-    return where_scarce(first, _literal, problem, reduced.solve(problem), share=16)
+    found = reduced.solve(problem)
+    return where_scarce(problem.joints[0].x != 0, _literal, (problem, found[0]), found, share=16)
 
 
-def _literal(problem: Problem, iterations: Int[Array, ""] | int = exact.ITERATIONS) -> Solution:
-    """What the exact solver makes of it, with all of a joint's impulses counted as its motor's."""
+def _literal(given: tuple[Problem, Velocities], iterations: Int[Array, ""] | int = exact.ITERATIONS) -> Solution:
+    """What the exact solver makes of a problem for which the reduced one found these velocities.
+
+    If they are the same, all of a joint's impulses are counted as its motor's.
+    """
+    problem, found = given
     velocities, joints, pressed = exact.solve(problem, iterations)
+    pairs = [(u, v) for old, new in zip(found, velocities, strict=True) for u, v in zip(old, new, strict=True)]
+    differs = any_of([jnp.abs(u - v) > SAME for u, v in pairs])
     none = jnp.zeros_like(joints[0].x)
-    return velocities, tuple(JointImpulse(none, none, j.motor + j.limit, none) for j in joints), pressed
+    turning = tuple(JointImpulse(none, none, j.motor + j.limit, none) for j in joints)
+    return velocities, where(differs, joints, turning), pressed
 
 
 def _drive(k: int, bodies: Bodies, action: Num) -> Drive:
@@ -130,10 +140,9 @@ def _drive(k: int, bodies: Bodies, action: Num) -> Drive:
     return Drive(joint.speed * jnp.sign(action), impulse, angle <= joint.lower, angle >= joint.upper)
 
 
-def _stored(memory: Memory, pressed: PyTree) -> Memory:
+def _stored(memory: Memory, pressed: GripImpulse) -> Memory:
     """The memory with the impulses of this step."""
-    impulse = join(pressed, AXIS)
-    return memory._replace(normal=impulse.normal, tangent=impulse.tangent)
+    return memory._replace(normal=pressed.normal, tangent=pressed.tangent)
 
 
 def hull_touches(start: Body, end: Body, look: Look) -> Bool[Array, "..."]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -20,10 +22,24 @@ from tutelage.envs.bipedal.body import (
     Joint,
     Num,
     cos_sin,
+    small_cos_sin,
     turn,
 )
-from tutelage.envs.bipedal.contacts import SLOTS, Contact, placed
-from tutelage.envs.bipedal.lanes import any_of, choose, fence, in_use, on_cpu, over, some_lane, split, where
+from tutelage.envs.bipedal.contacts import SLOTS, Contact
+from tutelage.envs.bipedal.lanes import (
+    InUse,
+    any_of,
+    choose,
+    fence,
+    if_used,
+    in_use,
+    known_lane,
+    on_cpu,
+    over,
+    some_lane,
+    split,
+    where,
+)
 from tutelage.envs.bipedal.scarce import where_scarce
 
 ITERATIONS = 60
@@ -34,6 +50,53 @@ MAX_TURN = 0.13962634  # 8° an iteration
 
 Pose = tuple[Num, ...]  # x, y, angle of the centre of mass
 Poses = tuple[Pose, ...]
+
+
+class Stance(NamedTuple):
+    """A pose with the cosine and sine of its angle, which follow it from one small turn to the next."""
+
+    x: Num
+    y: Num
+    angle: Num
+    cos: Num
+    sin: Num
+
+    def moved(self, dx: Num, dy: Num, by: Num) -> Stance:
+        """The stance after a shift and a turn."""
+        return Stance(self.x + dx, self.y + dy, *self.turned(by)[2:])
+
+    def turned(self, by: Num) -> Stance:
+        """The stance after a turn."""
+        cos, sin = small_cos_sin(by)
+        cos, sin = self.cos * cos - self.sin * sin, self.sin * cos + self.cos * sin
+        return Stance(self.x, self.y, self.angle + by, cos, sin)
+
+
+Stances = tuple[Stance, ...]
+
+
+class Point(NamedTuple):
+    """A contact point: the gap is normal · (body + arm − origin) − shift, with one of normal and arm turned.
+
+    That is the normal, `turns`, for a reference side of the body, which looks the other way, and has no arm; else the
+    arm, `turns`.
+    """
+
+    on: Bool[Array, "..."]
+    turns: tuple[Num, Num]
+    origin: tuple[Num, Num]
+    shift: Num
+
+
+class Foothold(NamedTuple):
+    """A contact."""
+
+    body: Int[Array, "..."]
+    by_body: Bool[Array, "..."]
+    normal: tuple[Num, Num]  # if it is not the body's
+    points: tuple[Point, ...]
+    inverse_mass: Num
+    inverse_inertia: Num
 
 
 def settle(poses: Poses, contacts: Contact, limits: Sequence[tuple], still: float) -> Poses:
@@ -63,28 +126,39 @@ def _iterate(
     last: int,
 ) -> tuple[Poses, Bool[Array, "..."]]:
     """The iterations from `first` to `last` of the walkers that are active, and which of them still are."""
-    parts, count = split(contacts, SLOTS), in_use(contacts.on)
+    footholds, used = split(_foothold(contacts), SLOTS), in_use(contacts.on)
+    limited = [known_lane(at_lower | at_upper) for at_lower, at_upper in limits]
 
     def iterate(state):
         before, active, k = state
-        poses, least = push_out(before, parts, count, 0.2)
+        stances, least = push_out(before, footholds, used, 0.2)
         fine = jnp.minimum(jnp.minimum(*least[:2]), jnp.minimum(*least[2:])) >= -3 * SLOP
         for j in SOLVING_ORDER:
-            poses, ok = _pull(poses, JOINTS[j], *limits[j])
+            stances, ok = _pull(stances, JOINTS[j], limits[j], limited[j])
             fine &= ok
-        moved = _largest_move(before, poses) > still
-        return where(active, poses, before), active & ~fine & moved, k + 1
+        moved = _largest_move(before, stances) > still
+        return where(active, stances, before), active & ~fine & moved, k + 1
 
-    return lax.while_loop(lambda s: some_lane(s[1]) & (s[2] < last), iterate, (poses, active, first))[:2]
+    state = (_stances(poses), active, first)
+    stances, active, _ = lax.while_loop(lambda s: some_lane(s[1]) & (s[2] < last), iterate, state)
+    return _poses(stances), active
+
+
+def _stances(poses: Poses) -> Stances:
+    return fence(tuple(Stance(x, y, angle, *cos_sin(angle)) for x, y, angle in poses))
+
+
+def _poses(stances: Stances) -> Poses:
+    return tuple(stance[:3] for stance in stances)
 
 
 def push_out_struck(poses: Poses, contacts: Contact) -> Poses:
     """The position pass at a time of impact: no joints, each body by itself, and pushed out faster."""
-    parts, count = split(contacts, SLOTS), in_use(contacts.on)
+    footholds, used = split(_foothold(contacts), SLOTS), in_use(contacts.on)
 
     def iterate(state):
         before, active, k = state
-        after, least = push_out(before, parts, count, 0.75)
+        after, least = push_out(before, footholds, used, 0.75)
         legs = (where(a, new, old) for a, new, old in zip(active, after[1:], before[1:], strict=True))
         active = tuple(a & (gap < -1.5 * SLOP) for a, gap in zip(active, least, strict=True))
         return (before[0], *legs), active, k + 1
@@ -94,74 +168,97 @@ def push_out_struck(poses: Poses, contacts: Contact) -> Poses:
         return some_lane(any_of(active)) & (k < IMPACT_ITERATIONS)
 
     active = (jnp.ones_like(poses[0][0], bool),) * LEGS
-    return lax.while_loop(unfinished, iterate, (poses, active, 0))[0]
+    return _poses(lax.while_loop(unfinished, iterate, (_stances(poses), active, 0))[0])
 
 
-def push_out(
-    poses: Poses, contacts: PyTree, count: Int[Array, ""] | None, factor: float
-) -> tuple[Poses, tuple[Num, ...]]:
+def _foothold(contacts: Contact) -> Foothold:
+    """The contacts `[8, …]`, prepared."""
+    c, side, plane = contacts, (contacts.side_x, contacts.side_y), (contacts.plane_x, contacts.plane_y)
+    shift = jnp.where(c.by_body, side[0] * plane[0] + side[1] * plane[1], 0.0)
+    points = tuple(
+        Point(on, where(c.by_body, side, corner), where(c.by_body, corner, plane), shift)
+        for on, corner in zip(c.on, zip(c.x, c.y, strict=True), strict=True)
+    )
+    return fence(Foothold(c.body, c.by_body, side, points, c.inverse_mass, c.inverse_inertia))
+
+
+def push_out(stances: Stances, footholds: PyTree, used: InUse, factor: float) -> tuple[Stances, tuple[Num, ...]]:
     """One iteration over the first contacts (as `split` makes them), and the least separation of each leg body."""
 
-    def push(carry, contact: Contact, _):
-        poses, least = carry
-        pose = tuple(choose(contact.body, [p[i] for p in poses[1:]]) for i in range(3))
-        gaps = []
-        for k in range(2):
-            pose, gap = fence(_push_point(pose, contact, k, factor))
-            gaps.append(gap)
-        mine = [contact.body == b for b in range(LEGS)]
-        legs = tuple(where(m, pose, old) for m, old in zip(mine, poses[1:], strict=True))
-        least = tuple(
-            jnp.where(m, jnp.minimum(old, jnp.minimum(*gaps)), old) for m, old in zip(mine, least, strict=True)
-        )
-        legs, least = fence((legs, least))
-        return ((poses[0], *legs), least), None
+    def push(carry, foothold: Foothold, _, there: Sequence):
+        stances, least = carry
+        mine = [foothold.body == b for b in range(LEGS)]
+        state = (Stance(*(choose(foothold.body, values) for values in zip(*stances[1:], strict=True))), none)
+        for point, needed in zip(foothold.points, there, strict=True):
+            state = if_used(needed, partial(_push_point, foothold, point, factor), state)
+        stance, gap = state
+        legs = tuple(where(m, stance, old) for m, old in zip(mine, stances[1:], strict=True))
+        least = tuple(jnp.where(m, jnp.minimum(old, gap), old) for m, old in zip(mine, least, strict=True))
+        return fence(((stances[0], *legs), least)), None
 
-    none = (jnp.full_like(poses[0][0], jnp.inf),) * LEGS
-    return over(push, (poses, none), contacts, None, count)[0]
+    none = jnp.full_like(stances[0].x, jnp.inf)
+    return over(push, (stances, (none,) * LEGS), footholds, None, used)[0]
 
 
-def _push_point(pose: Pose, contact: Contact, k: int, factor: float) -> tuple[Pose, Num]:
-    """The body's pose after point k pushed it, and how far the point was from touching."""
-    nx, ny, arm_x, arm_y, gap = placed(contact, k, *pose)
+def _push_point(foothold: Foothold, point: Point, factor: float, state: tuple[Stance, Num]) -> tuple[Stance, Num]:
+    """The body's stance after the point pushed it, and the least of how far its points were from touching."""
+    stance, least = state
+    turned = turn(stance.cos, stance.sin, *point.turns)
+    x, y = stance.x - point.origin[0], stance.y - point.origin[1]
+    nx, ny = where(foothold.by_body, (-turned[0], -turned[1]), foothold.normal)
+    arm_x, arm_y = where(foothold.by_body, (-x, -y), turned)
+    x, y = where(foothold.by_body, (x, y), (x + turned[0], y + turned[1]))
+    gap = x * nx + y * ny - point.shift - SKIN
     lever = arm_x * ny - arm_y * nx
-    stiffness = contact.inverse_mass + contact.inverse_inertia * lever * lever
-    push = -jnp.clip(factor * (gap - SKIN + SLOP), -MAX_PUSH, 0.0) / stiffness
-    push = jnp.where(contact.on[k], push, 0.0)
-    straight = contact.inverse_mass * push
-    moved = (pose[0] + straight * nx, pose[1] + straight * ny, pose[2] + contact.inverse_inertia * push * lever)
-    return moved, jnp.where(contact.on[k], gap - SKIN, jnp.inf)
+    stiffness = foothold.inverse_mass + foothold.inverse_inertia * lever * lever
+    push = -jnp.clip(factor * (gap + SLOP), -MAX_PUSH, 0.0) / stiffness
+    push = jnp.where(point.on, push, 0.0)
+    straight = foothold.inverse_mass * push
+    stance = stance.moved(straight * nx, straight * ny, foothold.inverse_inertia * push * lever)
+    return fence((stance, jnp.where(point.on, jnp.minimum(least, gap), least)))
 
 
-def _pull(poses: Poses, joint: Joint, at_lower, at_upper) -> tuple[Poses, Bool[Array, "..."]]:
+def _pull(
+    stances: Stances, joint: Joint, limits: tuple, limited: Bool[Array, ""] | None
+) -> tuple[Stances, Bool[Array, "..."]]:
     """A joint's limit, then its anchors; whether both were in place before."""
-    (ax, ay, aa), (bx, by, ba) = poses[joint.a], poses[joint.b]
+    a, b = stances[joint.a], stances[joint.b]
     ma, mb = INVERSE_MASS[joint.a], INVERSE_MASS[joint.b]
     ia, ib = INVERSE_INERTIA[joint.a], INVERSE_INERTIA[joint.b]
-    angle = ba - aa - joint.reference
-    low, high = angle - joint.lower, angle - joint.upper
-    excess = jnp.where(at_lower, jnp.clip(low + ANGULAR_SLOP, -MAX_TURN, 0.0), 0.0)
-    excess = jnp.where(at_upper, jnp.clip(high - ANGULAR_SLOP, 0.0, MAX_TURN), excess)
-    error = jnp.where(at_lower, -low, jnp.where(at_upper, high, 0.0))
-    impulse = -excess / (ia + ib)
-    aa, ba = fence((aa - ia * impulse, ba + ib * impulse))
-    rax, ray = turn(*cos_sin(aa), *joint.anchor_a)
-    rbx, rby = turn(*cos_sin(ba), *joint.anchor_b)
-    cx, cy = bx + rbx - ax - rax, by + rby - ay - ray
+    state = (a, b, jnp.zeros_like(a.x))
+    a, b, error = if_used(limited, partial(_bend_back, joint, *limits), state)
+    rax, ray = turn(a.cos, a.sin, *joint.anchor_a)
+    rbx, rby = turn(b.cos, b.sin, *joint.anchor_b)
+    cx, cy = (b.x - a.x) + (rbx - rax), (b.y - a.y) + (rby - ray)
     k11 = ma + mb + ia * ray * ray + ib * rby * rby
     k12 = -ia * rax * ray - ib * rbx * rby
     k22 = ma + mb + ia * rax * rax + ib * rbx * rbx
     det = 1 / (k11 * k22 - k12 * k12)
     px, py = fence((-det * (k22 * cx - k12 * cy), -det * (k11 * cy - k12 * cx)))
-    new = list(poses)
-    new[joint.a] = fence((ax - ma * px, ay - ma * py, aa - ia * (rax * py - ray * px)))
-    new[joint.b] = fence((bx + mb * px, by + mb * py, ba + ib * (rbx * py - rby * px)))
+    new = list(stances)
+    new[joint.a] = fence(a.moved(-ma * px, -ma * py, -ia * (rax * py - ray * px)))
+    new[joint.b] = fence(b.moved(mb * px, mb * py, ib * (rbx * py - rby * px)))
     return tuple(new), (cx * cx + cy * cy <= SLOP * SLOP) & (error <= ANGULAR_SLOP)
 
 
-def _largest_move(before: Poses, after: Poses) -> Num:
-    out = jnp.zeros_like(before[0][0])
-    for a, b in zip(before, after, strict=True):
-        for u, v in zip(a, b, strict=True):
-            out = jnp.maximum(out, jnp.abs(u - v))
-    return out
+def _bend_back(
+    joint: Joint, at_lower: Array, at_upper: Array, state: tuple[Stance, Stance, Num]
+) -> tuple[Stance, Stance, Num]:
+    """The joint's bodies turned back towards a limit that they are beyond, and how far they were."""
+    a, b, _ = state
+    ia, ib = INVERSE_INERTIA[joint.a], INVERSE_INERTIA[joint.b]
+    angle = b.angle - a.angle - joint.reference
+    low, high = angle - joint.lower, angle - joint.upper
+    excess = jnp.where(at_lower, jnp.clip(low + ANGULAR_SLOP, -MAX_TURN, 0.0), 0.0)
+    excess = jnp.where(at_upper, jnp.clip(high - ANGULAR_SLOP, 0.0, MAX_TURN), excess)
+    error = jnp.where(at_lower, -low, jnp.where(at_upper, high, 0.0))
+    impulse = -excess * (1 / (ia + ib))
+    return fence((a.turned(-ia * impulse), b.turned(ib * impulse), error))
+
+
+def _largest_move(before: Stances, after: Stances) -> Num:
+    moves = [jnp.abs(u - v) for a, b in zip(before, after, strict=True) for u, v in zip(a[:3], b[:3], strict=True)]
+    while len(moves) > 1:
+        half = len(moves) // 2
+        moves = [*map(jnp.maximum, moves[:half], moves[half : 2 * half]), *moves[2 * half :]]
+    return moves[0]

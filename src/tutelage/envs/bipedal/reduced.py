@@ -2,14 +2,20 @@
 
 A walker whose anchors stay together has seven degrees of freedom: u = (vx, vy of the hull; spins of the five bodies).
 With the lever arms at the start of the step, v_upper = v_hull + ω_hull × a − ω_upper × b at a hip and likewise at a
-knee, so each body's velocity is J_b u. With M = Σ_b m_b J_bᵀ J_b + diag(0, 0, I) and its inverse W, the velocities
-before the step become u = W Σ_b (m_b J_bᵀ v_b + I_b ω_b), and what is left are motors with their limits and contact
-points with friction. Projected Gauss–Seidel sweeps over these have the fixed point that Box2D's iterations approach.
+knee, so each body's velocity is J_b u, and what is left are motors with their limits and contact points with friction:
+rows r with a speed r · u each. Projected Gauss–Seidel sweeps over these have the fixed point that Box2D's iterations
+approach.
+
+M = Σ_b m_b J_bᵀ J_b + diag(0, 0, I) has a root, M = R Rᵀ, and the sweeps are over w = Rᵀ u, in which all masses are
+one: the row r becomes R⁻¹ r, whose product with w is the speed and which is also what a unit impulse adds to w. As the
+legs meet in the hull alone, a row of one leg has five numbers: three of the hull, two of that leg. Divided by their
+length, with impulses multiplied by it, rows answer to an impulse by just as much speed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -17,7 +23,7 @@ from jax import lax
 from jaxtyping import Array, Bool
 
 from tutelage.envs.bipedal.body import FRICTION, INERTIA, JOINTS, MASS, SOLVING_ORDER, Num
-from tutelage.envs.bipedal.contacts import SLOTS, Contact
+from tutelage.envs.bipedal.contacts import AXIS, SLOTS, Contact
 from tutelage.envs.bipedal.exact import (
     Drive,
     GripImpulse,
@@ -28,78 +34,87 @@ from tutelage.envs.bipedal.exact import (
     Velocities,
     hinge,
 )
-from tutelage.envs.bipedal.lanes import fence, in_use, over, split, where
+from tutelage.envs.bipedal.lanes import fence, if_used, in_use, join, over, split, where
 
 SWEEPS = 64
 
-Vector = tuple[Num, ...]  # of length 7
-Matrix = tuple[Vector, ...]
+Vector = tuple[Num, ...]  # of length 7: hull x, y, turn; left upper, lower; right upper, lower leg
+Five = tuple[Num, ...]  # of one leg: hull x, y, turn; upper, lower leg
 
 
 class Row(NamedTuple):
-    """A contact point in one direction: speed = direction · v_hull + levers · spins, and W times that row."""
+    """A row R⁻¹ r of one leg, divided by its length."""
 
-    levers: tuple[Num, ...]  # of length 5
-    response: Vector
+    unit: Five
+    length: Num
 
 
-class Answer(NamedTuple):
-    """How the speeds of a point answer to its impulses, and what is divided by that in every sweep."""
+class Motor(NamedTuple):
+    """A joint's row, and what its motor and limits want, measured in that."""
 
-    nn: Num
-    nt: Num
-    tt: Num
-    stick: Num  # 1 / determinant
-    ahead: Num  # of a sliding point's normal impulse, with friction one way and the other
-    back: Num
+    unit: Five
+    speed: Num
+    most: Num
+    lower: Num  # 0 if it is at the limit, else −∞
+    upper: Num  # 0 if it is at the limit, else ∞
+
+
+class Slide(NamedTuple):
+    """The normal impulse of a point that slides one way, and what it slips more then, for each unit of speed down."""
+
+    normal: Num
+    slip: Num
+
+
+class Point(NamedTuple):
+    """A contact point: its rows, and how it sticks and slides. One that is off has zeros for rows, and does nothing."""
+
+    normal: Five
+    tangent: Five
+    tie: Num  # what an impulse along one row adds to the speed along the other
+    stick: Num
+    ahead: Slide
+    back: Slide
+    friction: Num
     slow: Num
-    rub: Num
     jams: Bool[Array, "..."]
 
 
 class Foothold(NamedTuple):
-    """The rows of a contact's two points, and how their speeds answer to their impulses."""
+    """A contact's two points."""
 
-    nx: Num
-    ny: Num
-    on: tuple
-    normal: tuple[Row, ...]
-    tangent: tuple[Row, ...]
-    answer: tuple[Answer, ...]
+    right: Bool[Array, "..."]
+    points: tuple[Point, ...]
 
 
 def solve(problem: Problem) -> Solution:
     """As `exact.solve`, but that a joint's impulses are all its motor's."""
     bodies, velocities, drives, joints, contacts, memory = problem
-    hinges = tuple(hinge(joint, bodies) for joint in JOINTS)
-    levers = fence(_levers(hinges))
-    inverse = fence(_inverse_mass(levers))
-    u = _times(inverse, _momentum(levers, velocities))
-    footholds = split(_foothold(contacts, levers, inverse), SLOTS)
-    held = split(GripImpulse(memory.normal, memory.tangent), SLOTS)
-    turning = tuple(impulse.motor for impulse in joints)
-    stiffness = tuple(_stiffness(inverse, 2 + joint.a, 2 + joint.b) for joint in JOINTS)
-    stiffness = fence(tuple((k, 1 / k) for k in stiffness))
-    turns = fence(tuple(_turn(inverse, 2 + joint.a, 2 + joint.b) for joint in JOINTS))
-    for turn, impulse in zip(turns, turning, strict=True):
-        u = _add(u, turn, impulse)
-    count = in_use(contacts.on)
-    u, _ = over(_start, u, footholds, held, count)
+    levers = fence(_levers(tuple(hinge(joint, bodies) for joint in JOINTS)))
+    root = fence(_root(levers))
+    bends = fence(tuple(_bend(root, j) for j in range(4)))
+    rows = fence(tuple(_rows(contacts, k, levers, root) for k in range(2)))
+    w = _even(root, _momentum(levers, velocities))
+    turning = tuple(impulse.motor * bend.length for impulse, bend in zip(joints, bends, strict=True))
+    held = _scaled(GripImpulse(memory.normal, memory.tangent), rows)
+    w = _started(w, bends, turning, rows, held, contacts.body >= 2)
+    motors = fence(tuple(_motor(bend, drive) for bend, drive in zip(bends, drives, strict=True)))
+    footholds = split(fence(_foothold(contacts, rows)), SLOTS)
+    used = in_use(contacts.on)
 
     def sweep(_, state):
-        u, turning, held = state
+        w, turning, held = state
         turning = list(turning)
         for j in SOLVING_ORDER:
-            a, b = 2 + JOINTS[j].a, 2 + JOINTS[j].b
-            new = fence(_drive(drives[j], u[b] - u[a], turning[j], stiffness[j]))
-            u = _add(u, turns[j], new - turning[j])
-            turning[j] = new
-        u, held = over(_press, u, footholds, held, count)
-        return u, tuple(turning), held
+            w, turning[j] = _drive(w, j, motors[j], turning[j])
+        w, held = over(_press, w, footholds, held, used)
+        return w, tuple(turning), held
 
-    u, turning, held = lax.fori_loop(0, SWEEPS, sweep, (u, turning, held))
-    none = jnp.zeros_like(u[0])
-    return _velocities(levers, u), tuple(JointImpulse(none, none, t, none) for t in turning), held
+    w, turning, held = lax.fori_loop(0, SWEEPS, sweep, (w, turning, split(held, SLOTS)))
+    velocities = _velocities(levers, _uneven(root, w))
+    none = jnp.zeros_like(w[0])
+    exerted = (t / bend.length for t, bend in zip(turning, bends, strict=True))
+    return velocities, tuple(JointImpulse(none, none, t, none) for t in exerted), _unscaled(join(held, AXIS), rows)
 
 
 class Levers(NamedTuple):
@@ -136,172 +151,256 @@ def _momentum(levers: tuple[Levers, Levers], velocities: Velocities) -> Vector:
     return (px, py, *spins)
 
 
-def _inverse_mass(levers: tuple[Levers, Levers]) -> Matrix:
-    """W, by eliminating each leg's two spins (D, coupled to the base by C) and inverting what is left of the base."""
-    mass = sum(MASS)
-    one = jnp.ones_like(levers[0].hip[0])
-    legs = [_leg_blocks(lever) for lever in levers]
-    base = [[mass * one, 0.0 * one, 0.0 * one], [0.0 * one, mass * one, 0.0 * one], [0.0 * one] * 3]
+class LegRoot(NamedTuple):
+    """A leg's part of R: the inverse of its diagonal, what is below that, and the rows that tie the hull to it."""
+
+    upper: Num
+    lower: Num
+    below: Num
+    ties: tuple[tuple[Num, Num], ...]
+
+
+class HullRoot(NamedTuple):
+    """The hull's part of R: the inverse of its diagonal, and what is below that."""
+
+    diagonal: tuple[Num, Num, Num]
+    below: tuple[Num, Num, Num]  # (y, x), (turn, x), (turn, y)
+
+
+class Root(NamedTuple):
+    """R, lower triangular with the legs first and the hull last."""
+
+    legs: tuple[LegRoot, LegRoot]
+    hull: HullRoot
+
+
+def _root(levers: tuple[Levers, Levers]) -> Root:
+    legs = fence((_leg_root(levers[0]), _leg_root(levers[1])))
     both = MASS[1] + MASS[2]
-    for lever in levers:
-        base[0][2] = base[0][2] - both * lever.hip[1]
-        base[1][2] = base[1][2] + both * lever.hip[0]
-        base[2][2] = base[2][2] + both * _dot(lever.hip, lever.hip)
-    base[2][2] = base[2][2] + INERTIA[0]
-    shares = []  # C D⁻¹, 3 × 2 for each leg
-    for d_inverse, c in legs:
-        share = [[c[i][0] * d_inverse[0][k] + c[i][1] * d_inverse[1][k] for k in range(2)] for i in range(3)]
-        for i in range(3):
-            for k in range(i, 3):
-                base[i][k] = base[i][k] - share[i][0] * c[k][0] - share[i][1] * c[k][1]
-        shares.append(share)
-    s, shares = fence((_inverse_three(fence(base)), shares))
-    w: list[list] = [[one] * 7 for _ in range(7)]
-    for i in range(3):
-        for k in range(3):
-            w[i][k] = s[i][k]
-    across = [[[-sum(s[i][n] * share[n][k] for n in range(3)) for k in range(2)] for i in range(3)] for share in shares]
-    for side in range(2):
-        for i in range(3):
-            for k in range(2):
-                w[i][3 + 2 * side + k] = w[3 + 2 * side + k][i] = across[side][i][k]
-        for other in range(2):
-            for i in range(2):
-                for k in range(2):
-                    value = -sum(shares[side][n][i] * across[other][n][k] for n in range(3))
-                    w[3 + 2 * side + i][3 + 2 * other + k] = value + (legs[side][0][i][k] if side == other else 0.0)
-    return tuple(tuple(row) for row in w)
+    hips = (levers[0].hip, levers[1].hip)
+    mass = sum(MASS) * jnp.ones_like(hips[0][0])
+    xx, xy, yy = mass, jnp.zeros_like(mass), mass
+    xt, yt = -both * (hips[0][1] + hips[1][1]), both * (hips[0][0] + hips[1][0])
+    tt = INERTIA[0] + both * (_dot(hips[0], hips[0]) + _dot(hips[1], hips[1]))
+    for leg in legs:
+        x, y, t = leg.ties
+        xx, xy, xt = xx - _dot(x, x), xy - _dot(x, y), xt - _dot(x, t)
+        yy, yt, tt = yy - _dot(y, y), yt - _dot(y, t), tt - _dot(t, t)
+    dx = 1 / jnp.sqrt(xx)
+    yx, tx = xy * dx, xt * dx
+    dy = 1 / jnp.sqrt(yy - yx * yx)
+    ty = (yt - tx * yx) * dy
+    return Root(legs, HullRoot((dx, dy, 1 / jnp.sqrt(tt - tx * tx - ty * ty)), (yx, tx, ty)))
 
 
-def _leg_blocks(lever: Levers) -> tuple[list[list[Num]], list[list[Num]]]:
-    """D⁻¹ of a leg's two spins, and C, which couples the base to them."""
+def _leg_root(lever: Levers) -> LegRoot:
     up, low = MASS[1], MASS[2]
     d11 = INERTIA[1] + up * _dot(lever.thigh, lever.thigh) + low * _dot(lever.knee, lever.knee)
     d12 = low * _dot(lever.knee, lever.shin)
     d22 = INERTIA[2] + low * _dot(lever.shin, lever.shin)
-    det = 1 / (d11 * d22 - d12 * d12)
+    first = 1 / jnp.sqrt(d11)
+    below = d12 * first
+    leg = LegRoot(first, 1 / jnp.sqrt(d22 - below * below), below, ())
     upper = (up * lever.thigh[0] + low * lever.knee[0], up * lever.thigh[1] + low * lever.knee[1])
     lower = (low * lever.shin[0], low * lever.shin[1])
-    c = [[-upper[1], -lower[1]], [upper[0], lower[0]], [_dot(lever.hip, upper), _dot(lever.hip, lower)]]
-    return [[det * d22, -det * d12], [-det * d12, det * d11]], c
+    with_hull = ((-upper[1], -lower[1]), (upper[0], lower[0]), (_dot(lever.hip, upper), _dot(lever.hip, lower)))
+    return leg._replace(ties=tuple(_leg_even(leg, *row) for row in with_hull))
 
 
-def _inverse_three(m: list[list[Num]]) -> list[list[Num]]:
-    """Of a symmetric matrix, of which the upper triangle is read."""
-    (a, b, c), (_, d, e), (_, _, f) = m
-    c11, c12, c13 = d * f - e * e, c * e - b * f, b * e - c * d
-    c22, c23, c33 = a * f - c * c, b * c - a * e, a * d - b * b
-    det = 1 / (a * c11 + b * c12 + c * c13)
-    return [[det * c11, det * c12, det * c13], [det * c12, det * c22, det * c23], [det * c13, det * c23, det * c33]]
+def _leg_even(leg: LegRoot, upper: Num, lower: Num) -> tuple[Num, Num]:
+    first = leg.upper * upper
+    return first, leg.lower * (lower - leg.below * first)
 
 
-def _foothold(contacts: Contact, levers: tuple[Levers, Levers], inverse: Matrix) -> Foothold:
-    """The contacts `[8, …]`, prepared."""
-    n, t = (contacts.normal_x, contacts.normal_y), (contacts.normal_y, -contacts.normal_x)
-    normal = tuple(_row(contacts, k, n, levers, inverse) for k in range(2))
-    tangent = tuple(_row(contacts, k, t, levers, inverse) for k in range(2))
-    return fence(
-        Foothold(
-            *n,
-            contacts.on,
-            normal,
-            tangent,
-            tuple(
-                _answer(_speed(a.response, *n, a), _speed(b.response, *n, a), _speed(b.response, *t, b))
-                for a, b in zip(normal, tangent, strict=True)
-            ),
+def _hull_even(hull: HullRoot, x: Num, y: Num, turn: Num) -> tuple[Num, Num, Num]:
+    yx, tx, ty = hull.below
+    x = hull.diagonal[0] * x
+    y = hull.diagonal[1] * (y - yx * x)
+    return x, y, hull.diagonal[2] * (turn - tx * x - ty * y)
+
+
+def _even(root: Root, p: Vector) -> Vector:
+    """R⁻¹ p."""
+    left, right = (_leg_even(leg, *p[3 + 2 * k : 5 + 2 * k]) for k, leg in enumerate(root.legs))
+    ties = zip(p[:3], root.legs[0].ties, root.legs[1].ties, strict=True)
+    hull = (v - _dot(a, left) - _dot(b, right) for v, a, b in ties)
+    return fence((*_hull_even(root.hull, *hull), *left, *right))
+
+
+def _uneven(root: Root, w: Vector) -> Vector:
+    """R⁻ᵀ w."""
+    yx, tx, ty = root.hull.below
+    dx, dy, dt = root.hull.diagonal
+    turn = dt * w[2]
+    y = dy * (w[1] - ty * turn)
+    hull = fence((dx * (w[0] - yx * y - tx * turn), y, turn))
+    legs = []
+    for k, leg in enumerate(root.legs):
+        upper, lower = (
+            w[3 + 2 * k + i] - _sum([v * tie[i] for v, tie in zip(hull, leg.ties, strict=True)]) for i in (0, 1)
         )
-    )
+        lower = leg.lower * lower
+        legs += [leg.upper * (upper - leg.below * lower), lower]
+    return (*hull, *legs)
 
 
-def _answer(nn: Num, nt: Num, tt: Num) -> Answer:
-    with_friction = nn + FRICTION * jnp.abs(nt)
-    ahead, back = (1 / jnp.maximum(nn + sign * FRICTION * nt, 0.1 * nn) for sign in (1.0, -1.0))
-    # Where friction may press the foot down by more than it relieves it, only the motors keep it from jamming: they
-    # must be given time.
-    jams = FRICTION * jnp.abs(nt) > 0.75 * nn
-    return Answer(nn, nt, tt, 1 / jnp.maximum(nn * tt - nt * nt, 1e-9), ahead, back, 1 / with_friction, 1 / tt, jams)
+def _row(hull: HullRoot, leg: LegRoot, r: Five) -> Row:
+    """R⁻¹ r for a row of one leg."""
+    pair = _leg_even(leg, *r[3:])
+    five = (*_hull_even(hull, *(v - _dot(tie, pair) for v, tie in zip(r[:3], leg.ties, strict=True))), *pair)
+    five = fence(five)
+    length = jnp.sqrt(_speed(five, five))
+    inverse = 1 / length
+    return Row(tuple(v * inverse for v in five), length)
 
 
-def _row(c: Contact, k: int, direction: tuple[Num, Num], levers: tuple[Levers, Levers], inverse: Matrix) -> Row:
-    """The row of point k of contacts `[8, …]` in this direction."""
+def _bend(root: Root, j: int) -> Row:
+    """The row of joint j: by how much faster its lower body turns than its upper one."""
+    one, none = jnp.ones_like(root.hull.below[0]), jnp.zeros_like(root.hull.below[0])
+    hip = j % 2 == 0
+    r = (none, none, -one if hip else none, one if hip else -one, none if hip else one)
+    return _row(root.hull, root.legs[j // 2], r)
+
+
+def _motor(bend: Row, drive: Drive) -> Motor:
+    lower, upper = jnp.where(drive.at_lower, 0.0, -jnp.inf), jnp.where(drive.at_upper, 0.0, jnp.inf)
+    return Motor(bend.unit, drive.speed / bend.length, drive.impulse * bend.length, lower, upper)
+
+
+class Rows(NamedTuple):
+    """Those of a contact point, along the normal and along the ground."""
+
+    normal: Row
+    tangent: Row
+
+
+def _rows(c: Contact, k: int, levers: tuple[Levers, Levers], root: Root) -> Rows:
+    """Of point k of contacts `[8, …]`; zeros where it is off."""
     right, lower = c.body >= 2, c.body % 2 == 1
-    lever = where(right, levers[1], levers[0])
-    arm = (c.arm_x[k], c.arm_y[k])
-    none = jnp.zeros_like(direction[0])
+    lever, leg = where(right, levers[1], levers[0]), where(right, root.legs[1], root.legs[0])
+    arm, none = (c.arm_x[k], c.arm_y[k]), jnp.zeros_like(c.normal_x)
     upper_arm = where(lower, lever.knee, (lever.thigh[0] + arm[0], lever.thigh[1] + arm[1]))
     lower_arm = where(lower, (lever.shin[0] + arm[0], lever.shin[1] + arm[1]), (none, none))
-    up, low = _cross(upper_arm, direction), _cross(lower_arm, direction)
-    spins = (
-        _cross(lever.hip, direction),
-        *(jnp.where(right, none, v) for v in (up, low)),
-        *(jnp.where(right, v, none) for v in (up, low)),
-    )
-    spins = fence(spins)
-    return Row(spins, fence(_times(inverse, (*direction, *spins))))
+
+    def along(d: tuple[Num, Num]) -> Row:
+        r = (*d, _cross(lever.hip, d), _cross(upper_arm, d), _cross(lower_arm, d))
+        row = _row(root.hull, leg, fence(r))
+        return where(c.on[k], row, Row((none,) * 5, none + 1))
+
+    return Rows(along((c.normal_x, c.normal_y)), along((c.normal_y, -c.normal_x)))
 
 
-def _start(u: Vector, foothold: Foothold, held: GripImpulse) -> tuple[Vector, GripImpulse]:
-    for k in range(2):
-        u = _add(u, foothold.normal[k].response, held.normal[k])
-        u = _add(u, foothold.tangent[k].response, held.tangent[k])
-    return u, held
+def _foothold(contacts: Contact, rows: tuple[Rows, ...]) -> Foothold:
+    """The contacts `[8, …]`, prepared."""
+    return Foothold(contacts.body >= 2, tuple(_point(*r) for r in rows))
 
 
-def _drive(drive: Drive, relative: Num, turning: Num, stiffness: tuple[Num, Num]) -> Num:
-    """The impulse of motor and limit together: the motor's, unless that would carry the joint past its limit.
-
-    `stiffness` comes with its inverse.
-    """
-    k, inverse = stiffness
-    free = relative - k * turning
-    motor = jnp.clip((drive.speed - free) * inverse, -drive.impulse, drive.impulse)
-    speed = free + k * motor
-    stopped = (drive.at_lower & (speed < 0)) | (drive.at_upper & (speed > 0))
-    return jnp.where(stopped, -free * inverse, motor)
+def _point(normal: Row, tangent: Row) -> Point:
+    tie = _speed(normal.unit, tangent.unit)
+    friction = FRICTION * tangent.length / normal.length
+    stick = 1 / jnp.maximum(1 - tie * tie, 1e-9)
+    # Where friction may press the foot down by more than it relieves it, only the motors keep it from jamming: they
+    # must be given time.
+    pressing = friction * jnp.abs(tie)
+    ahead, back = _slide(tie, friction), _slide(tie, -friction)
+    return Point(normal.unit, tangent.unit, tie, stick, ahead, back, friction, 1 / (1 + pressing), pressing > 0.75)
 
 
-def _press(u: Vector, foothold: Foothold, held: GripImpulse) -> tuple[Vector, GripImpulse]:
-    """One sweep over a contact's points."""
+def _slide(tie: Num, friction: Num) -> Slide:
+    """With friction one way, or if it is negative the other."""
+    normal = 1 / jnp.maximum(1 + friction * tie, 0.1)
+    return Slide(normal, (tie + friction) * normal)
+
+
+def _scaled(held: GripImpulse, rows: tuple[Rows, ...]) -> GripImpulse:
+    """Impulses of the contacts `[8, …]`, measured in their rows."""
+    normal, tangent = ([getattr(r, name).length for r in rows] for name in Rows._fields)
+    return GripImpulse(_products(held.normal, normal), _products(held.tangent, tangent))
+
+
+def _unscaled(held: GripImpulse, rows: tuple[Rows, ...]) -> GripImpulse:
+    normal, tangent = ([1 / getattr(r, name).length for r in rows] for name in Rows._fields)
+    return GripImpulse(_products(held.normal, normal), _products(held.tangent, tangent))
+
+
+def _products(a: Sequence[Num], b: Sequence[Num]) -> tuple[Num, ...]:
+    return tuple(x * y for x, y in zip(a, b, strict=True))
+
+
+def _started(
+    w: Vector, bends: Sequence[Row], turning: Sequence[Num], rows: Sequence[Rows], held: GripImpulse, right: Array
+) -> Vector:
+    """w with the impulses that are there already."""
+    for j, (bend, impulse) in enumerate(zip(bends, turning, strict=True)):
+        w = _with_leg(w, j // 2, _add(_leg(w, j // 2), bend.unit, impulse))
+    none = (jnp.zeros_like(held.normal[0]),) * 5
+    for r, n, t in zip(rows, held.normal, held.tangent, strict=True):
+        none = _add(_add(none, r.normal.unit, n), r.tangent.unit, t)
+    wide = (*none[:3], *where(right, (none[0] * 0,) * 2, none[3:]), *where(right, none[3:], (none[0] * 0,) * 2))
+    return fence(tuple(v + jnp.sum(x, axis=0) for v, x in zip(w, wide, strict=True)))
+
+
+def _drive(w: Vector, j: int, motor: Motor, turning: Num) -> tuple[Vector, Num]:
+    """One joint: its motor, unless that would carry it past its limit."""
+    five = _leg(w, j // 2)
+    stop = -_speed(five, motor.unit, -turning)
+    new = jnp.clip(stop + motor.speed, -motor.most, motor.most)
+    new = fence(jnp.minimum(jnp.maximum(new, stop + motor.lower), stop + motor.upper))
+    return _with_leg(w, j // 2, _add(five, motor.unit, new - turning)), new
+
+
+def _press(w: Vector, foothold: Foothold, held: GripImpulse, used: Sequence) -> tuple[Vector, GripImpulse]:
+    """A contact: its points, one after the other."""
+    five = (*w[:3], *where(foothold.right, w[5:], w[3:5]))
     normal, tangent = list(held.normal), list(held.tangent)
-    for k in range(2):
-        n, t = foothold.normal[k], foothold.tangent[k]
-        approach = _speed(u, foothold.nx, foothold.ny, n)
-        slip = _speed(u, foothold.ny, -foothold.nx, t)
-        new = _coulomb(approach, slip, normal[k], tangent[k], foothold.answer[k])
-        new = fence(tuple(jnp.where(foothold.on[k], v, 0.0) for v in new))
-        u = _add(_add(u, n.response, new[0] - normal[k]), t.response, new[1] - tangent[k])
-        normal[k], tangent[k] = new
-    return u, GripImpulse(tuple(normal), tuple(tangent))
+    for k, point in enumerate(foothold.points):
+        state = (five, normal[k], tangent[k])
+        five, normal[k], tangent[k] = if_used(used[k], partial(_press_point, point), state)
+    left, right = where(foothold.right, (w[3:5], five[3:]), (five[3:], w[5:]))
+    return (*five[:3], *left, *right), GripImpulse(tuple(normal), tuple(tangent))
 
 
-def _coulomb(approach: Num, slip: Num, n: Num, t: Num, k: Answer) -> tuple[Num, Num]:
+def _press_point(point: Point, state: tuple[Five, Num, Num]) -> tuple[Five, Num, Num]:
+    five, n, t = state
+    new_n, new_t = fence(_coulomb(five, n, t, point))
+    five = _add(_add(five, point.normal, new_n - n), point.tangent, new_t - t)
+    return five, new_n, new_t
+
+
+def _coulomb(five: Five, n: Num, t: Num, p: Point) -> tuple[Num, Num]:
     """A point's normal and tangential impulse, solved together: it lifts off, sticks, or slides one way or the other.
 
     One after the other, as Box2D does it, they chase each other in these coordinates, where a push along the ground
     lifts or presses the foot by way of the whole leg, and may never meet.
     """
-    vn, vt = approach - k.nn * n - k.nt * t, slip - k.nt * n - k.tt * t  # without this point's impulses
-    stuck_n, stuck_t = k.stick * (k.nt * vt - k.tt * vn), k.stick * (k.nt * vn - k.nn * vt)
-    sticks = (stuck_n >= 0) & (jnp.abs(stuck_t) <= FRICTION * stuck_n)
-    forward, backward = _sliding(1.0, k.ahead, vn, vt, k), _sliding(-1.0, k.back, vn, vt, k)
-    ahead = jnp.where(forward[2] == backward[2], stuck_t > 0, forward[2])
-    out = where(sticks, (stuck_n, stuck_t), where(ahead, forward[:2], backward[:2]))
-    slow_n = jnp.maximum(n - approach * k.slow, 0.0)
-    most = FRICTION * slow_n
-    slow_t = jnp.clip(t - slip * k.rub, -most, most)
-    return where(k.jams, (slow_n, slow_t), out)
+    own_n, own_t = n + p.tie * t, t + p.tie * n
+    vn, vt = _speed(five, p.normal, -own_n), _speed(five, p.tangent, -own_t)  # without this point's impulses
+    press = jnp.maximum(-vn, 0.0)
+    # The more friction pushes ahead, the faster the point slips ahead: it sticks if it would slip ahead with all
+    # friction ahead, and back with all of it back.
+    falls_behind, gets_ahead = vt + press * p.ahead.slip <= 0, vt + press * p.back.slip >= 0
+    out = (p.stick * (p.tie * vt - vn), p.stick * (p.tie * vn - vt))
+    ahead, back = press * p.ahead.normal, press * p.back.normal
+    out = where(gets_ahead, (back, -p.friction * back), out)
+    out = where(falls_behind, (ahead, p.friction * ahead), out)
+    slow_n = jnp.maximum(n - (vn + own_n) * p.slow, 0.0)
+    most = p.friction * slow_n
+    slow_t = jnp.clip(t - (vt + own_t), -most, most)
+    return where(p.jams, (slow_n, slow_t), out)
 
 
-def _sliding(sign: float, inverse: Num, vn: Num, vt: Num, k: Answer) -> tuple[Num, Num, Bool[Array, "..."]]:
-    """The impulses of a point that slides, with friction in the direction `sign`, and whether that opposes it."""
-    n = jnp.maximum(-vn, 0.0) * inverse
-    t = sign * FRICTION * n
-    return n, t, sign * (vt + k.nt * n + k.tt * t) <= 0
+def _leg(w: Vector, side: int) -> Five:
+    return (*w[:3], *w[3 + 2 * side : 5 + 2 * side])
 
 
-def _speed(u: Vector, dx: Num, dy: Num, row: Row) -> Num:
-    return u[0] * dx + u[1] * dy + sum(w * lever for w, lever in zip(u[2:], row.levers, strict=True))
+def _with_leg(w: Vector, side: int, five: Five) -> Vector:
+    return (*five, *w[5:]) if side == 0 else (*five[:3], *w[3:5], *five[3:])
+
+
+def _speed(w: Five, row: Five, more: Num | float = 0.0) -> Num:
+    """The product of the two, and something more, added up so that little of it waits for the rest."""
+    a, b, c, d, e = (x * y for x, y in zip(w, row, strict=True))
+    return ((more + a) + b) + (c + d + e)
 
 
 def _velocities(levers: tuple[Levers, Levers], u: Vector) -> Velocities:
@@ -316,21 +415,8 @@ def _velocities(levers: tuple[Levers, Levers], u: Vector) -> Velocities:
     return tuple(out)
 
 
-def _stiffness(w: Matrix, a: int, b: int) -> Num:
-    return w[a][a] + w[b][b] - 2 * w[a][b]
-
-
-def _turn(w: Matrix, a: int, b: int) -> Vector:
-    """What an impulse that turns the body of spin b against that of spin a adds to the seven numbers."""
-    return tuple(row[b] - row[a] for row in w)
-
-
-def _add(u: Vector, response: Vector, impulse: Num) -> Vector:
-    return fence(tuple(v + r * impulse for v, r in zip(u, response, strict=True)))
-
-
-def _times(m: Matrix, v: Vector) -> Vector:
-    return tuple(_sum([a * b for a, b in zip(row, v, strict=True)]) for row in m)
+def _add(w: Five, row: Five, impulse: Num) -> Five:
+    return fence(tuple(v + r * impulse for v, r in zip(w, row, strict=True)))
 
 
 def _sum(values: Sequence[Num]) -> Num:
