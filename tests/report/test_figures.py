@@ -1,12 +1,17 @@
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
 
+from tutelage.report.comparison import line_sketch
 from tutelage.report.curves import MAX_POINTS, curve, updates_per_point
+from tutelage.report.drawing import Words
 from tutelage.report.figures import complexity_curves, learning_curves
-from tutelage.report.lines import apart
+from tutelage.report.lines import Line, Scale, apart
 
 
 def rows(seeds: int = 2, points: int = 5, **more) -> list[dict]:
@@ -102,6 +107,22 @@ def test_the_same_rows_give_the_same_bytes() -> None:
 
 
 def test_labels_keep_apart_and_in_order() -> None:
-    placed = apart([98.0, 100.0, 99.0, 0.0], gap=10.0, top=100.0)
+    placed = apart([98.0, 100.0, 99.0, 0.0], [10.0] * 4, top=105.0)
     assert placed == [80, 100, 90, 0]
-    assert apart([3.0, 40.0], gap=10.0, top=100.0) == [3, 40]
+    assert apart([3.0, 40.0], [10.0] * 2, top=105.0) == [3, 40]
+    assert apart([50.0, 50.0], [10.0, 30.0], top=70.0) == [35, 55]
+
+
+def test_many_lines_are_told_apart_and_all_labels_stay_within_the_figure() -> None:
+    x = np.arange(3.0)
+    lines = [Line(f"the method called {n}", "#000000", x, 0 * x, 0 * x, 0 * x) for n in range(13)]
+    sketch = line_sketch("many", Words("Title", x="updates"), lines, Scale(str, share=True), (240,))
+    figure = sketch.draw(240)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    inside = figure.bbox
+    boxes = [Text.get_window_extent(text, canvas.get_renderer()) for text in figure.axes[0].texts]  # without leaders
+    assert len(boxes) == 13
+    assert all(inside.y0 <= box.y0 and box.y1 <= inside.y1 for box in boxes)
+    boxes.sort(key=lambda box: box.y0)
+    assert all(low.y1 <= high.y0 + 1 for low, high in pairwise(boxes))

@@ -169,13 +169,13 @@ def _buffers(v: Volume, b: Binder) -> Markup:
 
 
 def _concentration(v: Volume) -> Sketch | None:
-    hues, lines = compare.colours(v.comparison), []
+    hues, dashes, lines = compare.colours(v.comparison), compare.dashes(v.comparison), []
     for f in v.findings:
         found = f.concentrations()
         if found:
             values = [Summary.of(shares) for shares in found.values()]
             curve = Curve(np.array([*found], float), *(np.array(x) for x in zip(*values, strict=True)))
-            lines.append(Line.of(f.group.label, hues[f.group.label], curve))
+            lines.append(Line.of(f.group.label, hues[f.group.label], curve, dashes[f.group.label]))
     if not lines:
         return None
     words = Words("Concentration", "of the best 100, those from ten ancestors", "student updates", "share of levels")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,7 +17,7 @@ from tutelage.report.data import Data
 from tutelage.report.drawing import PALETTE, WIDE, Canvas, Sketch, Words
 from tutelage.report.figures import described
 from tutelage.report.gather import Comparison, Group
-from tutelage.report.lines import Line, Scale, end_labels, label_margin, line_figure, told
+from tutelage.report.lines import Line, Scale, end_labels, label_height, label_margin, line_figure, told
 from tutelage.report.statistics import (
     Interval,
     Statistic,
@@ -33,9 +34,24 @@ from tutelage.runs.evaluate import Summary
 PANEL = 330  # pixels of a small figure
 
 
+DASHES = ("-", "--", ":")  # for the first, second and third method of a colour
+TINTS = ("", "90", "48")  # opacity, in the same way
+
+
 def colours(c: Comparison) -> dict[str, str]:
     """A colour for each method, the same in all figures."""
     return {group.label: PALETTE[n % len(PALETTE)] for n, group in enumerate(c.groups)}
+
+
+def dashes(c: Comparison) -> dict[str, str]:
+    """How the line of each method is drawn: those of one colour differ."""
+    return {group.label: DASHES[n // len(PALETTE) % len(DASHES)] for n, group in enumerate(c.groups)}
+
+
+def _tints(c: Comparison) -> dict[str, str]:
+    """How the bars of each method are filled: those of one colour differ."""
+    full = colours(c)
+    return {group.label: full[group.label] + TINTS[n // len(PALETTE) % len(TINTS)] for n, group in enumerate(c.groups)}
 
 
 def learning(c: Comparison) -> list[Sketch]:
@@ -70,11 +86,13 @@ def line_sketch(
 ) -> Sketch:
     """A plot of lines, and their points as data."""
     rows = [[x.label, *point] for x in lines for point in zip(x.x, x.y, x.low, x.high, strict=True)]
-    margin = label_margin(end_labels(lines, scale))
+    labels = end_labels(lines, scale)
 
     def draw(width: int) -> Figure:
         height = 400 if width > 600 else 300 if width > PANEL else 250
-        return line_figure(Canvas(name, width, height, 60 if words.y else 44, margin), words, lines, scale)
+        canvas = Canvas(name, width, height, 60 if words.y else 44, label_margin(labels))
+        more = max(0, label_height(labels) - canvas.room[1])
+        return line_figure(replace(canvas, height=height + more), words, lines, scale)
 
     columns = ("method", words.x.replace(" ", "_"), "mean", "low", "high")
     return Sketch(name, told(words, lines, scale), Data(columns, rows), draw, widths)
@@ -87,7 +105,7 @@ def _method_lines(c: Comparison, keys: Sequence[str]) -> list[Line]:
         curves = (curve(group.rows, key) for key in keys)
         first = next((x for x in curves if x is not None), None)
         if first is not None:
-            found.append(Line.of(group.label, colours(c)[group.label], first))
+            found.append(Line.of(group.label, colours(c)[group.label], first, dashes(c)[group.label]))
     return found
 
 
@@ -165,7 +183,7 @@ def profile(c: Comparison) -> Sketch | None:
         ends = (
             bounds(partial(performance_profile, thresholds=thresholds), scores) if len(scores) > 1 else (share, share)
         )
-        lines.append(Line(group.label, colours(c)[group.label], thresholds, share, *ends))
+        lines.append(Line(group.label, colours(c)[group.label], thresholds, share, *ends, dashes(c)[group.label]))
     words = Words("Performance profile", _bars_are(c, "bands"), "score τ", "share of scores above τ")
     return line_sketch(f"{c.slug}-profile", words, lines, Scale(texts.percent, share=True, share_x=True, ends=False))
 
@@ -174,7 +192,7 @@ def level_bars(c: Comparison) -> Sketch | None:
     """Every method on every level, mean ± standard error."""
     if not c.evaluated:
         return None
-    hues, measure = colours(c), c.measure
+    hues, measure = _tints(c), c.measure
     clusters, rows = [], []
     for n, level in enumerate(c.levels):
         marks = []

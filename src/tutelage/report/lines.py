@@ -26,12 +26,13 @@ class Line:
     y: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    dash: str = "-"
 
     @staticmethod
-    def of(label: str, colour: str, curve: Curve) -> Line:
+    def of(label: str, colour: str, curve: Curve, dash: str = "-") -> Line:
         """The band is one standard error to either side, or none where one seed tells no error."""
         error = np.nan_to_num(curve.error)
-        return Line(label, colour, curve.updates, curve.mean, curve.mean - error, curve.mean + error)
+        return Line(label, colour, curve.updates, curve.mean, curve.mean - error, curve.mean + error, dash)
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def line_figure(canvas: Canvas, text: Words, lines: Sequence[Line], scale: Scale
     axes = canvas.axes()
     for line in lines:
         axes.fill_between(line.x, line.low, line.high, color=line.colour, alpha=0.2, linewidth=0)
-        axes.plot(line.x, line.y, color=line.colour, linewidth=2, solid_joinstyle="round")
+        axes.plot(line.x, line.y, color=line.colour, linestyle=line.dash, linewidth=2, solid_joinstyle="round")
     _scale(axes, lines, scale, canvas.room[0])
     assert isinstance(axes.figure, Figure)
     write(axes.figure, canvas, text)
@@ -68,6 +69,15 @@ def end_labels(lines: Sequence[Line], scale: Scale) -> list[str]:
 def label_margin(labels: Sequence[str]) -> int:
     """The right margin that holds them."""
     return 26 + round(6.9 * max(len(row) for label in labels for row in label.split("\n")))
+
+
+def label_height(labels: Sequence[str]) -> int:
+    """The height that holds them, one below the other."""
+    return round(sum(_tall(label) for label in labels))
+
+
+def _tall(label: str) -> float:
+    return 15.0 * (label.count("\n") + 1)
 
 
 def told(text: Words, lines: Sequence[Line], scale: Scale) -> str:
@@ -98,8 +108,7 @@ def _label_ends(axes: Axes, canvas: Canvas, labels: Sequence[str], lines: Sequen
     across, room = canvas.room
     wanted = [room * (line.y[-1] - low) / (high - low) for line in lines]
     far = max(line.x[-1] for line in lines)
-    gap = 15.0 * max(label.count("\n") + 1 for label in labels)
-    places = apart(wanted, gap=gap, top=room - (gap - 15) / 2)
+    places = apart(wanted, [_tall(label) for label in labels], top=room + 7.5)
     for label, line, place in zip(labels, lines, places, strict=True):
         end = (line.x[-1], line.y[-1])
         axes.plot(*end, "o", color=line.colour, markersize=5, clip_on=False)
@@ -122,14 +131,13 @@ def _label_ends(axes: Axes, canvas: Canvas, labels: Sequence[str], lines: Sequen
         )
 
 
-def apart(wanted: Sequence[float], *, gap: float, top: float) -> list[float]:
-    """Places near the wanted ones, in the same order, at least `gap` apart and at most `top`."""
+def apart(wanted: Sequence[float], sizes: Sequence[float], *, top: float) -> list[float]:
+    """Places near the wanted ones, in the same order, of things so tall; the uppermost ends at `top` or below."""
     order = np.argsort(wanted, kind="stable")
-    places = np.array(wanted, float)
+    places, half = np.array(wanted, float), np.array(sizes, float) / 2
     for before, this in pairwise(order):
-        places[this] = max(places[this], places[before] + gap)
-    limit = top
+        places[this] = max(places[this], places[before] + half[before] + half[this])
     for this in order[::-1]:
-        places[this] = min(places[this], limit)
-        limit = places[this] - gap
+        places[this] = min(places[this], top - half[this])
+        top = places[this] - half[this]
     return places.tolist()
