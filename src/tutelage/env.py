@@ -91,7 +91,10 @@ class DesignSpace(Protocol):
         ...
 
     def describe(self, level: Level) -> Mapping[str, Float[Array, ""]]:
-        """Complexity metrics by name. NaN where one does not apply; averages leave NaN out."""
+        """Complexity metrics by name. NaN where one does not apply; averages leave NaN out.
+
+        One called `solvable` is 1 or 0; pages write it as yes or no, and worst cases are sought among solvable levels.
+        """
         ...
 
     def render(self, level: Level) -> np.ndarray:

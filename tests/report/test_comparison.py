@@ -15,6 +15,7 @@ from tutelage.report.data import Data
 from tutelage.report.drawing import Sketch, finish
 from tutelage.report.findings import Volume
 from tutelage.report.gather import Comparison, gather
+from tutelage.report.layout import measures
 from tutelage.report.roses import CLASSES, Composition, Rose, composition, rose_plot, shares_of
 from tutelage.report.trials import trials
 
@@ -163,7 +164,6 @@ def test_trials_tell_levels_apart(one) -> None:
 
 def test_findings(three) -> None:
     accel, dr, _ = Volume(three).findings
-    assert accel.flags == {"solvable"}
     assert accel.petals == ["blocks", "path_length"]
     member, tree = accel.family
     assert member is three.groups[0].members[0]
@@ -190,3 +190,7 @@ def test_the_composition_by_any_class() -> None:
     shares = np.stack([shares_of(values, 4), shares_of(values[2:], 4)])
     found = check(composition("c", "difficulty", [Composition("ACCEL", (1000, 2000), shares)]))
     assert {*CLASSES["difficulty"], "ACCEL", "1,000", "2,000"} <= found
+
+
+def test_amounts_are_numbers_even_where_they_are_0_or_1() -> None:
+    assert measures({"stair_steps": 1.0, "solvable": 1.0}) == ["stair steps 1", "solvable yes"]

@@ -3,7 +3,7 @@ import pytest
 
 from tutelage.report.gather import gather
 from tutelage.report.genealogy import Pedigree, Tree, concentration, largest_family
-from tutelage.report.holdings import holdings, is_flag, landmarks
+from tutelage.report.holdings import holdings, landmarks
 from tutelage.runs.archive import Admitted
 
 #        0 ─ 1 ─ 2 ─ 4
@@ -86,8 +86,3 @@ def test_landmarks_are_trained_students(three_runs) -> None:
     member = gather([three_runs["accel"]]).comparisons[0].groups[0].members[0]
     assert landmarks(member) == [3, 6]
     assert landmarks(member, 1) == [3]
-
-
-def test_flags() -> None:
-    assert is_flag(np.array([0.0, 1.0, np.nan]))
-    assert not is_flag(np.array([0.0, 2.0]))

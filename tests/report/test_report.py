@@ -140,6 +140,17 @@ def test_damaged_checkpoints_leave_the_rest(three_runs, tmp_path) -> None:
     assert "maze-gallery-dr" not in page
 
 
+def test_missing_records_of_levels_leave_the_rest(three_runs, tmp_path) -> None:
+    folder = tmp_path / "unrecorded"
+    shutil.copytree(three_runs["accel"].path, folder)
+    shutil.rmtree(folder / "levels")
+    report([folder], tmp_path / "out")
+    page = (tmp_path / "out" / "index.html").read_text("utf-8")
+    assert "maze-gallery-accel" in page
+    assert "maze-evolution-accel" not in page
+    assert "maze-concentration" not in page
+
+
 def test_a_level_may_be_chosen_for_the_film(three_runs, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(reports, "CHAPTERS", [c for c in CHAPTERS if c[0] == "Students at work"])
     for level, said in (("Spiral", "on Spiral: its first"), ("Moon", "The suite small has no level called Moon.")):

@@ -97,11 +97,11 @@ def _gallery(c: Comparison, f: Findings, b: Binder) -> Markup:
 
 
 def _score_caption(f: Findings, x: Found) -> Markup:
-    return caption(f"score {text.number(x.score)}", f"generation {x.generation}", *measures(x.metrics, f.flags))
+    return caption(f"score {text.number(x.score)}", f"generation {x.generation}", *measures(x.metrics))
 
 
 def _birth_caption(f: Findings, x: Found) -> Markup:
-    return caption(f"generation {x.generation}", f"update {x.birth:,}", *measures(x.metrics, f.flags))
+    return caption(f"generation {x.generation}", f"update {x.birth:,}", *measures(x.metrics))
 
 
 def _evolution(v: Volume, b: Binder) -> Markup:

@@ -13,7 +13,7 @@ from tutelage.errors import UserError
 from tutelage.report.descent import levels_of
 from tutelage.report.gather import Comparison, Group, Member
 from tutelage.report.genealogy import Pedigree, Tree, concentration, largest_family
-from tutelage.report.holdings import Holdings, described, holdings, is_flag, landmarks
+from tutelage.report.holdings import Holdings, described, holdings, landmarks
 from tutelage.report.layout import Gap
 from tutelage.report.roses import CLASSES, Composition, Rose, shares_of
 from tutelage.report.trials import trials
@@ -41,20 +41,12 @@ class Findings:
         return found
 
     @cached_property
-    def flags(self) -> set[str]:
-        """Measures that mean yes or no."""
-        names = self.best[0][1].metrics if self.best else {}
-        return {name for name in names if all(is_flag(x.metrics[name]) for _, x in self.best)}
-
-    @cached_property
     def family(self) -> tuple[Member, Tree] | None:
         """Of all seeds, the largest family among the best levels."""
         trees = []
         for member, x in self.best:
-            try:
-                tree = largest_family(Pedigree(member.admitted, x.seed), x.facts["id"])
-            except UserError:
-                continue
+            pedigree = _pedigree(member, x.seed)
+            tree = largest_family(pedigree, x.facts["id"]) if pedigree else None
             if tree is not None:
                 trees.append((member, tree))
         return max(trees, key=lambda t: (len(t[1].leaves), t[1].generation(t[1].deepest)), default=None)
@@ -71,7 +63,8 @@ class Findings:
         found: dict[int, list[float]] = {}
         for member, updates in self._landmarks():
             for x in _held(member, updates, BEST):
-                share = concentration(Pedigree(member.admitted, x.seed), x.facts["id"])
+                pedigree = _pedigree(member, x.seed)
+                share = concentration(pedigree, x.facts["id"]) if pedigree else np.nan
                 if np.isfinite(share):
                     found.setdefault(updates, []).append(share)
         return found
@@ -101,12 +94,20 @@ class Findings:
 
     @property
     def petals(self) -> list[str]:
-        """Measures that are amounts: no flags and no classes."""
+        """Measures that are amounts, not classes."""
         names = self.best[0][1].metrics if self.best else {}
-        return [name for name in names if name not in self.flags and name not in CLASSES]
+        return [name for name in names if name not in CLASSES]
 
     def _landmarks(self) -> list[tuple[Member, int]]:
         return [(member, updates) for member in self.group.members for updates in landmarks(member)]
+
+
+def _pedigree(member: Member, seed: int) -> Pedigree | None:
+    """Of the seed's levels, where those that the run admitted are on record."""
+    try:
+        return Pedigree(member.admitted, seed)
+    except UserError:
+        return None
 
 
 def _held(member: Member, updates: int, top: int | None) -> list[Holdings]:

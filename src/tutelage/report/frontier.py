@@ -23,7 +23,8 @@ from tutelage.report.descent import levels_of
 from tutelage.report.drawing import GREY, SMALL, STEPS, WIDE, Canvas, Sketch, Words, legend, name_axes, shades, write
 from tutelage.report.gather import Member
 from tutelage.report.genealogy import Tree
-from tutelage.report.holdings import described, is_flag, landmarks
+from tutelage.report.holdings import described, landmarks
+from tutelage.report.layout import FLAGS
 from tutelage.report.pictures import evenly
 from tutelage.report.trials import Trials, trials
 from tutelage.runs.browse import Found
@@ -190,7 +191,7 @@ def _bands_figure(
 def difficulty(name: str, f: Frontier) -> Sketch | None:
     """Solved rate over the domain's first two measures, a panel for each checkpoint; None where it has only one."""
     metrics = {m: np.array([x.metrics[m] for x in f.found]) for m in f.found[0].metrics}
-    plain = [m for m, values in metrics.items() if not is_flag(values)]
+    plain = [m for m in metrics if m not in FLAGS]
     if len(plain) < 2:
         return None
     x, y = metrics[plain[0]], metrics[plain[1]]

@@ -64,8 +64,3 @@ def landmarks(member: Member, n: int = 4) -> list[int]:
     """At most `n` checkpoints, evenly spaced, that of the untrained student not among them."""
     trained = [updates for updates in member.run.checkpoints if updates]
     return [trained[i] for i in evenly(len(trained), n)] if trained else []
-
-
-def is_flag(values: np.ndarray) -> bool:
-    """A measure that is 0 or 1 wherever it applies: yes or no."""
-    return bool(np.isin(values[np.isfinite(values)], (0, 1)).all())

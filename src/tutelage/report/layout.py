@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from tutelage.report import text
 from tutelage.report.animation import Animation, Episode
@@ -49,9 +49,12 @@ def caption(first: str, *others: str) -> Markup:
     return element("figcaption", element("b", first), *(element("span", line) for line in others))
 
 
-def measures(metrics: Mapping[str, float], flags: Collection[str]) -> list[str]:
-    """A level's metrics in words; `flags` are those that mean yes or no."""
-    return [f"{text.words(name)} {_said(value, name in flags)}" for name, value in metrics.items()]
+FLAGS = frozenset({"solvable"})  # metrics that mean yes or no; others are amounts, even where all are 0 or 1
+
+
+def measures(metrics: Mapping[str, float]) -> list[str]:
+    """A level's metrics in words."""
+    return [f"{text.words(name)} {_said(value, name in FLAGS)}" for name, value in metrics.items()]
 
 
 def _said(value: float, flag: bool) -> str:

@@ -137,7 +137,8 @@ def apart(wanted: Sequence[float], sizes: Sequence[float], *, top: float) -> lis
     places, half = np.array(wanted, float), np.array(sizes, float) / 2
     for before, this in pairwise(order):
         places[this] = max(places[this], places[before] + half[before] + half[this])
+    limit = top
     for this in order[::-1]:
-        places[this] = min(places[this], top - half[this])
-        top = places[this] - half[this]
+        places[this] = min(places[this], limit - half[this])
+        limit = float(places[this] - half[this])
     return places.tolist()

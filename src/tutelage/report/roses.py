@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -63,10 +64,17 @@ def _rose_figure(
         axes.set_ylim(0, 1)
         axes.set_yticks([0.5, 1], ["", ""])
         axes.set_xticks(angles, [texts.words(m).replace(" ", "\n", 1) for m in measures], size=9)
+        for label, angle in zip(axes.get_xticklabels(), angles, strict=True):
+            label.set_horizontalalignment(_beside(float(np.cos(angle))))
         axes.grid(True)
         title = f"{rose.label}, update {rose.updates:,}: {texts.plural(len(rose.values), 'level')}"
         axes.set_title(title, size=SMALL, pad=26)
     return figure
+
+
+def _beside(right: float) -> Literal["left", "center", "right"]:
+    """How a label is aligned that must not run across the circle, by how far to the right of its middle it is."""
+    return "center" if abs(right) < 0.1 else "left" if right > 0 else "right"
 
 
 @dataclass(frozen=True)

@@ -47,15 +47,9 @@ class Story:
             raise Gap("The buffer holds no levels yet.")
         return found
 
-    @cached_property
-    def flags(self) -> set[str]:
-        """Metrics that are 0 or 1 on every level found: yes or no."""
-        metrics = [f.metrics for levels in self.found for f in levels]
-        return {name for name in metrics[0] if all(m[name] in (0, 1) for m in metrics)}
-
     def measures(self, f: Found) -> list[str]:
         """A level's metrics, in words."""
-        return measures(f.metrics, self.flags)
+        return measures(f.metrics)
 
     @property
     def title(self) -> str:
