@@ -74,9 +74,12 @@ def test_evenly_spaced_with_both_ends(length: int, n: int) -> None:
 
 
 def test_the_hardest_level_that_is_solved_comes_first() -> None:
-    rates = {"SBend": 0.0, "Spiral": 0.9, "Choice": 0.1}
-    results = [Result(name, 0, 10, rate, rate, 50.0) for name, rate in rates.items()]
-    assert [level.name for level in hardest_first(SMALL, results)] == ["Choice", "Spiral"]
+    for rates, order in (
+        ({"SBend": 0.0, "Spiral": 0.9, "Choice": 0.6}, ["Choice", "Spiral"]),
+        ({"SBend": 0.2, "Spiral": 0.9, "Choice": 0.1}, ["Spiral", "SBend", "Choice"]),
+    ):
+        results = [Result(name, 0, 10, rate, rate, 50.0) for name, rate in rates.items()]
+        assert [level.name for level in hardest_first(SMALL, results)] == order
     assert hardest_first(SMALL, []) == list(SMALL)
 
 

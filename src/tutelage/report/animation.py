@@ -19,6 +19,7 @@ from tutelage.runs.run import Run
 WATCHABLE = 1000  # steps; levels with a longer time limit are left to the table
 MAX_FRAMES = 240
 MAX_BYTES = 1_100_000  # before base64, which adds a third
+OFTEN = 0.5  # of the episodes on a level solved
 TRIES, LEVELS_TRIED = 8, 3
 
 Film = Callable[[Level, State], list[np.ndarray]]
@@ -75,11 +76,16 @@ def _tries(run: Run, suite: Suite, results: Sequence[Result]) -> Iterator[Episod
 
 
 def hardest_first(suite: Suite, results: Sequence[Result]) -> list[TestLevel]:
-    """The levels that are solved at times, the least often solved first; all of them if there is none."""
+    """The levels that are solved: those solved more often than not, the hardest first, then others, the easiest first.
+
+    All of them if none is solved.
+    """
     rate = {name: row["solved_rate"].mean for name, row in by_level(results).items()}
     short = [level for level in suite if level.env.max_steps <= WATCHABLE] or list(suite)
     solved = [level for level in short if rate.get(level.name, 0.0) > 0]
-    return sorted(solved, key=lambda level: rate[level.name]) or short
+    often = sorted((level for level in solved if rate[level.name] >= OFTEN), key=lambda level: rate[level.name])
+    seldom = sorted((level for level in solved if rate[level.name] < OFTEN), key=lambda level: -rate[level.name])
+    return often + seldom or short
 
 
 def _best_seed(level: TestLevel, results: Sequence[Result], seeds: range) -> int:
