@@ -22,8 +22,8 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from tutelage.envs.bipedal import Walker, WalkerDomain, WalkerState
+from tutelage.envs.bipedal.ground import CELL
 
-CELL = 14 / 30  # metres
 CHUNK = 250  # steps of a compiled call
 TOO_FAST = 200.0
 TOO_DEEP = 0.2

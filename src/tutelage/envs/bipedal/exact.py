@@ -128,7 +128,7 @@ def solve(problem: Problem, iterations: Int[Array, ""] | int | None = None) -> S
         turning = impulse.motor + impulse.limit
         velocities = _apply(velocities, joint, lever, impulse.x, impulse.y, turning)
 
-    def iterate(_, state):
+    def iterate(state):
         velocities, joints, held = state
         joints = list(joints)
         for j in SOLVING_ORDER:
@@ -138,7 +138,7 @@ def solve(problem: Problem, iterations: Int[Array, ""] | int | None = None) -> S
 
     left = jnp.int32(ITERATIONS if iterations is None else iterations)
     state = (left, (velocities, joints, held))
-    _, (velocities, joints, held) = lax.while_loop(lambda s: s[0] > 0, lambda s: (s[0] - 1, iterate(0, s[1])), state)
+    _, (velocities, joints, held) = lax.while_loop(lambda s: s[0] > 0, lambda s: (s[0] - 1, iterate(s[1])), state)
     return velocities, joints, join(held, AXIS)
 
 

@@ -333,10 +333,11 @@ def _started(
     """w with the impulses that are there already."""
     for j, (bend, impulse) in enumerate(zip(bends, turning, strict=True)):
         w = _with_leg(w, j // 2, _add(_leg(w, j // 2), bend.unit, impulse))
-    none = (jnp.zeros_like(held.normal[0]),) * 5
+    none = jnp.zeros_like(held.normal[0])
+    pushed = (none,) * 5
     for r, n, t in zip(rows, held.normal, held.tangent, strict=True):
-        none = _add(_add(none, r.normal.unit, n), r.tangent.unit, t)
-    wide = (*none[:3], *where(right, (none[0] * 0,) * 2, none[3:]), *where(right, none[3:], (none[0] * 0,) * 2))
+        pushed = _add(_add(pushed, r.normal.unit, n), r.tangent.unit, t)
+    wide = (*pushed[:3], *where(right, (none, none), pushed[3:]), *where(right, pushed[3:], (none, none)))
     return fence(tuple(v + jnp.sum(x, axis=0) for v, x in zip(w, wide, strict=True)))
 
 
