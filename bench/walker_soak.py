@@ -57,8 +57,8 @@ def arguments() -> argparse.Namespace:
 def sunk(state: WalkerState) -> Float[Array, " envs"]:
     """By how much each walker's worst body is below the ground."""
     x, y = state.bodies.x, state.bodies.y
-    cell = jnp.clip(jnp.floor(x / CELL).astype(jnp.int32), 0, state.terrain.y.shape[1] - 2)
-    ends = [jnp.take_along_axis(state.terrain.y, cell + k, axis=1) for k in range(2)]
+    cell = jnp.clip(jnp.floor(x / CELL).astype(jnp.int32), 0, state.ground.shape[1] - 2)
+    ends = [jnp.take_along_axis(state.ground[..., 1], cell + k, axis=1) for k in range(2)]
     return jnp.where(x < 0, 0.0, jnp.minimum(*ends) - y).max(axis=1)
 
 

@@ -10,7 +10,7 @@ import pytest
 from bipedal import box2d
 from tutelage.envs.bipedal import contacts, impact
 from tutelage.envs.bipedal.body import FRICTION, HALF_LENGTH, HALF_WIDTH, STEP, Body
-from tutelage.envs.bipedal.ground import Ground
+from tutelage.envs.bipedal.ground import Ground, paved
 
 Box2D = pytest.importorskip("Box2D")
 
@@ -54,7 +54,7 @@ def flown_in_box2d(row: np.ndarray) -> list[float]:
 def flown_here(rows: np.ndarray) -> np.ndarray:
     """The same, as the lower left leg of walkers that are otherwise in the sky."""
     terrain = box2d.terrain_of(np.arange(200) * box2d.CELL, np.zeros(200), [BLOCK])
-    look = Ground(jax.tree.map(lambda v: jnp.stack([v] * LEGS), terrain), jnp.arange(LEGS))
+    look = Ground(paved(terrain)[None], jnp.zeros(LEGS, jnp.int32))
     leg = Body(*(jnp.asarray(column) for column in rows.T))
     rest = Body(leg.x, jnp.full(LEGS, SKY), *(jnp.zeros(LEGS),) * 4)
     start = (rest, rest, leg, rest, rest)

@@ -9,7 +9,7 @@ from bipedal import box2d, lockstep
 from tutelage.envs.bipedal import exact, physics, reduced
 from tutelage.envs.bipedal.body import Body
 from tutelage.envs.bipedal.contacts import deepest, depths, meet, recall, survey
-from tutelage.envs.bipedal.ground import Ground
+from tutelage.envs.bipedal.ground import Ground, paved
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_same_equations(played, monkeypatch):
 
     def both(terrain, rows, action):
         bodies = tuple(Body(*(rows[:, k, i] for i in range(6))) for k in range(5))
-        world, look = physics.at_rest(bodies), Ground(terrain, jnp.arange(len(rows)))
+        world, look = physics.at_rest(bodies), Ground(jax.vmap(paved)(terrain), jnp.arange(len(rows)))
         cell, cells = survey(bodies[1:], look)
         contacts = meet(deepest(depths(bodies[1:], cells), cell), bodies[1:], look)
         drives = tuple(physics._drive(k, bodies, action[:, k]) for k in range(4))

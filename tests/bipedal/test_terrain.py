@@ -11,6 +11,8 @@ import pytest
 from scipy.stats import ks_2samp
 
 from bipedal.reference import Ground, gymnasiums, parametrised, random_draws
+from tutelage.envs.bipedal.design import WalkerDesign
+from tutelage.envs.bipedal.ground import paved, unpaved
 from tutelage.envs.bipedal.level import make_level
 from tutelage.envs.bipedal.terrain import CELLS, LOWEST_STUMP, PIT, STEP, STUMP, Draws, Rules, Terrain, build, layout
 
@@ -232,3 +234,15 @@ def test_whole_range_is_finite() -> None:
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(terrains))
     for terrain in each(terrains):
         assert_consistent(terrain)
+
+
+@pytest.mark.parametrize("rules", ["parametrised", "hardcore"])
+def test_tiles_hold_the_terrain(rules: Rules) -> None:
+    """All of it, and which cells go on with the rectangle of the last."""
+    terrain, _ = build(WalkerDesign().sample(jax.random.key(3)), rules)
+    for name, a, b in zip(Terrain._fields, unpaved(paved(terrain)), terrain, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=name)
+    tiles, number = np.asarray(paved(terrain)), np.asarray(terrain.box_id)
+    assert (tiles[1:, 7] == (number[1:] == number[:-1])).all()
+    assert tiles[0, 7] == 0
+    assert (number[tiles[:, 7] > 0] >= 0).any(), "some rectangle covers several cells"

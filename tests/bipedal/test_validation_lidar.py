@@ -1,8 +1,7 @@
 """The lidar sees what Box2D's ray casts hit, on the paper's challenges too: steep ground, pits, stumps, high stairs."""
 
-from functools import partial
-
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import random
@@ -10,7 +9,7 @@ from jax import random
 from bipedal import box2d  # noqa: F401  skips what follows where Box2D is missing
 from bipedal.test_lidar import cast
 from tutelage.envs.bipedal import lidar
-from tutelage.envs.bipedal.ground import look
+from tutelage.envs.bipedal.ground import Ground, paved
 from tutelage.envs.bipedal.real import gymnasium
 from tutelage.envs.bipedal.suite import HIGH, PAPER
 from tutelage.envs.bipedal.terrain import build
@@ -21,7 +20,7 @@ LEVELS, POINTS = 3, 100
 
 @pytest.fixture(scope="module")
 def scan():
-    return jax.jit(lambda terrain, x, y: jax.vmap(partial(lidar.scan, look=partial(look, terrain)))(x, y))
+    return jax.jit(lambda terrain, x, y: lidar.scan(x, y, Ground(paved(terrain)[None], jnp.zeros(len(x), jnp.int32))).T)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
 
-import jax
 import numpy as np
 from jaxtyping import Array, Key
 
@@ -15,6 +14,7 @@ from tutelage.env import Suite
 from tutelage.envs.bipedal import render, suite
 from tutelage.envs.bipedal.design import Generator, Parameters, WalkerDesign
 from tutelage.envs.bipedal.env import Walker, WalkerState
+from tutelage.envs.bipedal.ground import unpaved
 from tutelage.envs.bipedal.level import WalkerLevel
 from tutelage.envs.bipedal.physics import Solver
 from tutelage.envs.bipedal.terrain import Rules
@@ -88,7 +88,7 @@ class WalkerDomain:
         """Pictures of an episode; the camera follows the walker."""
         bodies = states.bodies
         poses = np.stack([np.asarray(bodies.x), np.asarray(bodies.y), np.asarray(bodies.angle)], axis=-1)
-        return render.film(jax.tree.map(lambda x: x[0], states.terrain), poses)
+        return render.film(unpaved(states.ground[0]), poses)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple, get_args
 
 import jax.numpy as jnp
@@ -14,7 +13,7 @@ from tutelage.envs.bipedal import lidar, terrain
 from tutelage.envs.bipedal.body import JOINTS, SCALE, Body, hull_origin
 from tutelage.envs.bipedal.contacts import Memory
 from tutelage.envs.bipedal.exact import JointImpulse
-from tutelage.envs.bipedal.ground import look
+from tutelage.envs.bipedal.ground import Ground, Tiles, paved
 from tutelage.envs.bipedal.kernel import Moment, advance, packed
 from tutelage.envs.bipedal.level import WalkerLevel
 from tutelage.envs.bipedal.physics import Solver
@@ -34,7 +33,7 @@ class WalkerState(NamedTuple):
     memory: Memory
     feet: Bool[Array, "2"]
     time: Int32[Array, ""]
-    terrain: Terrain
+    ground: Tiles
 
 
 @dataclass(frozen=True)
@@ -68,14 +67,16 @@ class Walker:
 
     def start(self, ground: Terrain, force: Float[Array, ""]) -> tuple[WalkerState, Float[Array, "24"]]:
         """Begins an episode on this terrain, level at its start, with this force in N on the hull in the first step."""
-        world = begun(force)
-        state = WalkerState(*packed(world), jnp.zeros((), jnp.int32), ground)
-        return state, observe(state, lidar.scan(*hull_origin(world.bodies[0]), partial(look, ground)))
+        world, tiles = begun(force), paved(ground)
+        state = WalkerState(*packed(world), jnp.zeros((), jnp.int32), tiles)
+        x, y = hull_origin(world.bodies[0])
+        rays = lidar.scan(x[None], y[None], Ground(tiles[None], jnp.zeros(1, jnp.int32)))
+        return state, observe(state, rays[:, 0])
 
     def step(self, key: Key[Array, ""], state: WalkerState, action: Float[Array, "4"]) -> tuple[WalkerState, Timestep]:
         """One step of 0.02 s."""
-        after = advance(self.solver)(Moment(*state[:4]), action, state.terrain)
-        new = WalkerState(*after.moment, state.time + 1, state.terrain)
+        after = advance(self.solver)(Moment(*state[:4]), action, state.ground)
+        new = WalkerState(*after.moment, state.time + 1, state.ground)
         x = hull_origin(_hull(new))[0]
         fell = after.fallen | (x < 0)
         timestep = Timestep(

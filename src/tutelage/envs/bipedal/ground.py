@@ -31,35 +31,37 @@ class Cells(NamedTuple):
 
 
 Look = Callable[[Int[Array, "..."]], Cells]
+Tiles = Float[Array, "200 8"]  # x, y, the four sides of the rectangle, its number, whether the last cell has it too
 
 
-def look(terrain: Terrain, cell: Int[Array, "..."]) -> Cells:
-    """The cells numbered `cell`, 0 … 198."""
-    left, right, top, bottom = (terrain.box[cell, k] for k in range(4))
-    number = terrain.box_id[cell]
-    again = (number == terrain.box_id[jnp.maximum(cell - 1, 0)]) & (cell > 0)
-    ends = (terrain.x[cell], terrain.y[cell], terrain.x[cell + 1], terrain.y[cell + 1])
-    return Cells(*ends, left, right, top, bottom, number, again)
+def paved(terrain: Terrain) -> Tiles:
+    """The terrain cell by cell, as it is read."""
+    number = terrain.box_id
+    again = (number == jnp.roll(number, 1)).at[0].set(False)
+    return jnp.stack([terrain.x, terrain.y, *terrain.box.T, number, again], axis=-1, dtype=jnp.float32)
+
+
+def unpaved(tiles: Tiles) -> Terrain:
+    """The terrain again."""
+    return Terrain(tiles[:, 0], tiles[:, 1], tiles[:, 2:6], tiles[:, 6].astype(jnp.int32))
 
 
 class Ground(NamedTuple):
     """The terrains of many environments, one a lane."""
 
-    terrain: Terrain  # [environments, …]
+    tiles: Float[Array, "environments 200 8"]
     lane: Int[Array, " lanes"]
 
     def __call__(self, cell: Int[Array, "... lanes"]) -> Cells:
         """The cells numbered `cell`, 0 … 198."""
         at = jnp.broadcast_to(self.lane, cell.shape)
 
-        def read(values: Array, *place: Array | int) -> Array:
-            return values.at[(at, *place)].get(mode="promise_in_bounds")
+        def read(cell: Array, column: int) -> Array:
+            return self.tiles.at[at, cell, column].get(mode="promise_in_bounds")
 
-        x, y, box, number = self.terrain
-        here, before = read(number, cell), read(number, jnp.maximum(cell - 1, 0))
-        left, right, top, bottom = (read(box, cell, k) for k in range(4))
-        ends = (read(x, cell), read(y, cell), read(x, cell + 1), read(y, cell + 1))
-        return Cells(*ends, left, right, top, bottom, here, (here == before) & (cell > 0))
+        x, y, left, right, top, bottom, number, again = (read(cell, k) for k in range(8))
+        ends = (x, y, read(cell + 1, 0), read(cell + 1, 1))
+        return Cells(*ends, left, right, top, bottom, number.astype(jnp.int32), again > 0)
 
 
 def first_cell(x: Float[Array, "..."], cells: int) -> Int[Array, "..."]:

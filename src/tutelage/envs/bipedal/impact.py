@@ -148,7 +148,7 @@ def strike(
 
     def follow(given: tuple[Flight, Surveyed, Int[Array, " lanes"]]) -> Flight:
         flight, surveyed, lane = given
-        return _follow(flight, surveyed, Ground(look.terrain, lane), effort)
+        return _follow(flight, surveyed, look._replace(lane=lane), effort)
 
     near = some(_urgencies(fence(_sweep(flight.start, end[1:])), surveyed[1]) < jnp.inf, 3)
     flight = where_scarce(near, follow, (flight, surveyed, look.lane), flight, share=4)

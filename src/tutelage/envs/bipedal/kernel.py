@@ -23,12 +23,11 @@ from tutelage.envs.bipedal import contacts, exact, ground, impact, lidar, physic
 from tutelage.envs.bipedal.body import Body, hull_origin
 from tutelage.envs.bipedal.contacts import Footing, Memory, survey
 from tutelage.envs.bipedal.exact import JointImpulse
-from tutelage.envs.bipedal.ground import Cells, Look
+from tutelage.envs.bipedal.ground import Cells, Look, Tiles
 from tutelage.envs.bipedal.impact import Aimed, Flight
 from tutelage.envs.bipedal.lanes import any_of, pick, some_lane
 from tutelage.envs.bipedal.pages import Pages, stage
 from tutelage.envs.bipedal.physics import Efforts, Push, Solver, World
-from tutelage.envs.bipedal.terrain import Terrain
 
 PROGRAMS = 1024  # that a GPU runs side by side about as fast as one
 
@@ -74,7 +73,7 @@ class After(NamedTuple):
 
 
 Given = tuple[World, Efforts]
-Advance = Callable[[Moment, Float[Array, "*n 4"], Terrain], After]
+Advance = Callable[[Moment, Float[Array, "*n 4"], Float[Array, "*n 200 8"]], After]
 
 
 def advance(solver: Solver) -> Advance:
@@ -82,15 +81,15 @@ def advance(solver: Solver) -> Advance:
     return _nested(fused if jax.default_backend() == "gpu" else abreast, solver, 0)
 
 
-def alone(solver: Solver, moment: Moment, action: Float[Array, "4"], terrain: Terrain) -> After:
+def alone(solver: Solver, moment: Moment, action: Float[Array, "4"], tiles: Tiles) -> After:
     """The step as XLA compiles it, also on GPUs and under `vmap`."""
-    return _nested(abreast, solver, 0)(moment, action, terrain)
+    return _nested(abreast, solver, 0)(moment, action, tiles)
 
 
-def abreast(solver: Solver, moment: Moment, action: Float[Array, "n 4"], terrain: Terrain) -> After:
+def abreast(solver: Solver, moment: Moment, action: Float[Array, "n 4"], tiles: Float[Array, "n 200 8"]) -> After:
     """The step of n environments as XLA compiles it, the environments on the last axis of everything."""
     moment, action = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), (moment, action))
-    look = ground.Ground(terrain, jnp.arange(action.shape[1]))
+    look = ground.Ground(tiles, jnp.arange(action.shape[1]))
     world = physics.step(unpacked(moment), (action[0], action[1], action[2], action[3]), look, solver)
     after = After(packed(world), world.fallen, lidar.scan(*hull_origin(world.bodies[0]), look))
     return jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), after)
@@ -122,9 +121,9 @@ def _nested(run: Callable[..., After], solver: Solver, axes: int) -> Advance:
     """The step for values with `axes` leading axes, which makes all one batch when another comes."""
 
     @custom_vmap
-    def step(moment: Moment, action: Array, terrain: Terrain) -> After:
+    def step(moment: Moment, action: Array, tiles: Array) -> After:
         shape = action.shape[:axes]
-        given = jax.tree.map(lambda x: x.reshape(-1, *x.shape[axes:]), (moment, action, terrain))
+        given = jax.tree.map(lambda x: x.reshape(-1, *x.shape[axes:]), (moment, action, tiles))
         after = _traced_once(run if axes else abreast, solver)(*given)
         return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), after)
 
@@ -194,7 +193,7 @@ def fused(
     solver: Solver,
     moment: Moment,
     action: Float[Array, "n 4"],
-    terrain: Terrain,
+    tiles: Float[Array, "n 200 8"],
     *,
     lanes: Lanes | None = None,
     interpret: bool = False,
@@ -203,7 +202,7 @@ def fused(
     lanes = lanes or Lanes.of(action.shape[0])
     moment, action = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), (moment, action))
     efforts = (action[0], action[1], action[2], action[3])
-    ground = (_look, _tiles(terrain))
+    ground = (_look, tiles)
 
     def run(act: Callable, given: Sequence[Pages], look: Any = None) -> Pages:
         return stage(act, given, look, lanes=getattr(lanes, act.__name__), interpret=interpret)
@@ -229,15 +228,8 @@ def _if_any(wanted: Bool[Array, " lanes"], act: Callable[[], Any], otherwise: An
     return lax.cond(some_lane(wanted), act, lambda: otherwise)
 
 
-def _tiles(terrain: Terrain) -> Float[Array, "n 200 8"]:
-    """The terrains cell by cell: x, y, the four sides of the rectangle, its number, if the last cell has it too."""
-    columns = [terrain.x, terrain.y, *jnp.moveaxis(terrain.box, -1, 0), terrain.box_id.astype(jnp.float32)]
-    again = terrain.box_id == jnp.roll(terrain.box_id, 1, axis=-1).at[..., 0].set(-1)
-    return jnp.stack([*columns, again.astype(jnp.float32)], axis=-1)
-
-
 def _look(tiles: Any, lane: Int[Array, " lanes"], cell: Int[Array, "..."]) -> Cells:
-    """`ground.Ground`, from the terrains of all environments as `_tiles` makes them."""
+    """`ground.Ground`, in a kernel."""
 
     def columns(n: int, cell: Array) -> tuple[Array, ...]:
         shape = (n, *cell.shape)

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from tutelage.envs.bipedal import terrain
 from tutelage.envs.bipedal.body import HULL_CENTRE, INVERSE_MASS, STEP, Body
-from tutelage.envs.bipedal.ground import Ground
+from tutelage.envs.bipedal.ground import Ground, paved
 from tutelage.envs.bipedal.level import make_level
 from tutelage.envs.bipedal.physics import World, at_rest, step
 from tutelage.envs.bipedal.terrain import MAX_FORCE
@@ -68,7 +68,7 @@ def write_table(path: Path = TABLE) -> None:
     forces = jnp.array([-MAX_FORCE, 0.0, MAX_FORCE])
     still = jnp.zeros_like(forces)
     level_ground, _ = terrain.build(make_level(np.zeros(8), 0), "parametrised")
-    look = Ground(jax.tree.map(lambda v: v[None], level_ground), jnp.zeros(3, jnp.int32))
+    look = Ground(paved(level_ground)[None], jnp.zeros(3, jnp.int32))
     worlds = jax.jit(lambda: step(born(forces), (still, still, still, still), look, "exact"))()
     leaves = {jax.tree_util.keystr(key): np.asarray(leaf) for key, leaf in jax.tree_util.tree_leaves_with_path(worlds)}
     np.savez(path, **leaves)  # pyright: ignore[reportArgumentType]
