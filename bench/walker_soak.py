@@ -11,6 +11,7 @@ anything was counted.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from typing import Any, NamedTuple
@@ -106,7 +107,7 @@ def main() -> int:
     began = time.perf_counter()
     state, _ = jax.block_until_ready(run(opening, jax.random.key(1)))
     print(f"compiled and warmed up in {time.perf_counter() - began:.0f} s", flush=True)
-    calls, tallies, began = max(1, round(args.steps / (args.envs * CHUNK))), [], time.perf_counter()
+    calls, tallies, began = math.ceil(args.steps / (args.envs * CHUNK)), [], time.perf_counter()
     for n in range(calls):
         state, tally = run(state, jax.random.fold_in(jax.random.key(2), n))
         tallies.append(jax.device_get(tally))

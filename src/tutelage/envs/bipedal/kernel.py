@@ -46,13 +46,14 @@ class Lanes(NamedTuple):
 
     @classmethod
     def of(cls, n: int) -> Lanes:
-        """For n environments: few are spread over the GPU, one a program; many fill its threads.
+        """For n environments: few are spread over the GPU, one a program; many fill its threads, as far as that helps.
 
-        Where a program holds more than one, it waits for the slowest. Stages with axes of cells fill a warp with four.
+        Where a program holds more than one, it waits for the slowest. Stages with axes of cells fill a warp with one or
+        two, and with many they need more registers than there are.
         """
         share = 1 << max(n // PROGRAMS, 1).bit_length() - 1
-        wide, narrow = min(share, 8), min(share, 32)
-        return cls(feel=wide, solve=narrow, begin=narrow, move=narrow, see=wide, aim=wide, touch=wide, bounce=wide)
+        one, two, four, many = (min(share, most) for most in (1, 2, 4, 32))
+        return cls(feel=four, solve=many, begin=many, move=many, see=two, aim=one, touch=four, bounce=many)
 
 
 class Moment(NamedTuple):

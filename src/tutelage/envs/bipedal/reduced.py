@@ -59,25 +59,19 @@ class Motor(NamedTuple):
     upper: Num  # 0 if it is at the limit, else ∞
 
 
-class Slide(NamedTuple):
-    """The normal impulse of a point that slides one way, and what it slips more then, for each unit of speed down."""
-
-    normal: Num
-    slip: Num
-
-
 class Point(NamedTuple):
-    """A contact point: its rows, and how it sticks and slides. One that is off has zeros for rows, and does nothing."""
+    """A contact point: its rows, and how it sticks and slides. One that is off has zeros for rows, and does nothing.
+
+    No more than this, so that a GPU's registers can hold all points.
+    """
 
     normal: Five
     tangent: Five
     tie: Num  # what an impulse along one row adds to the speed along the other
-    stick: Num
-    ahead: Slide
-    back: Slide
     friction: Num
-    slow: Num
-    jams: Bool[Array, "..."]
+    ahead: Num  # the normal impulse of a point that slides ahead, for each unit of speed down
+    back: Num
+    ease: Num  # that of one that sticks; of one that may jam, the share of a change that is made at once
 
 
 class Foothold(NamedTuple):
@@ -298,18 +292,18 @@ def _foothold(contacts: Contact, rows: tuple[Rows, ...]) -> Foothold:
 def _point(normal: Row, tangent: Row) -> Point:
     tie = _speed(normal.unit, tangent.unit)
     friction = FRICTION * tangent.length / normal.length
-    stick = 1 / jnp.maximum(1 - tie * tie, 1e-9)
-    # Where friction may press the foot down by more than it relieves it, only the motors keep it from jamming: they
-    # must be given time.
-    pressing = friction * jnp.abs(tie)
-    ahead, back = _slide(tie, friction), _slide(tie, -friction)
-    return Point(normal.unit, tangent.unit, tie, stick, ahead, back, friction, 1 / (1 + pressing), pressing > 0.75)
+    along = friction * tie
+    ahead, back = 1 / jnp.maximum(1 + along, 0.1), 1 / jnp.maximum(1 - along, 0.1)
+    ease = 1 / jnp.where(_jams(friction, tie), 1 + jnp.abs(along), jnp.maximum(1 - tie * tie, 1e-9))
+    return Point(normal.unit, tangent.unit, tie, friction, ahead, back, ease)
 
 
-def _slide(tie: Num, friction: Num) -> Slide:
-    """With friction one way, or if it is negative the other."""
-    normal = 1 / jnp.maximum(1 + friction * tie, 0.1)
-    return Slide(normal, (tie + friction) * normal)
+def _jams(friction: Num, tie: Num) -> Bool[Array, "..."]:
+    """Where friction may press the foot down by nearly as much as it relieves it.
+
+    Only the motors keep it from jamming then, and must be given time.
+    """
+    return friction * jnp.abs(tie) > 0.75
 
 
 def _scaled(held: GripImpulse, rows: tuple[Rows, ...]) -> GripImpulse:
@@ -379,15 +373,16 @@ def _coulomb(five: Five, n: Num, t: Num, p: Point) -> tuple[Num, Num]:
     press = jnp.maximum(-vn, 0.0)
     # The more friction pushes ahead, the faster the point slips ahead: it sticks if it would slip ahead with all
     # friction ahead, and back with all of it back.
-    falls_behind, gets_ahead = vt + press * p.ahead.slip <= 0, vt + press * p.back.slip >= 0
-    out = (p.stick * (p.tie * vt - vn), p.stick * (p.tie * vn - vt))
-    ahead, back = press * p.ahead.normal, press * p.back.normal
+    ahead, back = press * p.ahead, press * p.back
+    falls_behind = vt + ahead * (p.tie + p.friction) <= 0
+    gets_ahead = vt + back * (p.tie - p.friction) >= 0
+    out = (p.ease * (p.tie * vt - vn), p.ease * (p.tie * vn - vt))
     out = where(gets_ahead, (back, -p.friction * back), out)
     out = where(falls_behind, (ahead, p.friction * ahead), out)
-    slow_n = jnp.maximum(n - (vn + own_n) * p.slow, 0.0)
+    slow_n = jnp.maximum(n - (vn + own_n) * p.ease, 0.0)
     most = p.friction * slow_n
     slow_t = jnp.clip(t - (vt + own_t), -most, most)
-    return where(p.jams, (slow_n, slow_t), out)
+    return where(_jams(p.friction, p.tie), (slow_n, slow_t), out)
 
 
 def _leg(w: Vector, side: int) -> Five:
