@@ -4,8 +4,8 @@
 
 Levels of all kinds (the eight parameters over their full ranges), a new start of the same level after each episode.
 Counted are values that are not finite, speeds above 200, and bodies whose centre is more than 0.2 m below the lower end
-of the ground's edge under it. To the left of the world's first edge there is no ground to sink into. Exits with 1 if
-anything was counted.
+of the ground's edge under it, or as far inside a rectangle. To the left of the world's first edge there is no ground to
+sink into. Exits with 1 if anything was counted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from tutelage.envs.bipedal import Walker, WalkerDomain, WalkerState
-from tutelage.envs.bipedal.ground import CELL
+from tutelage.envs.bipedal.ground import CELL, CELLS, Ground
 
 CHUNK = 250  # steps of a compiled call
 TOO_FAST = 200.0
@@ -56,11 +56,13 @@ def arguments() -> argparse.Namespace:
 
 
 def sunk(state: WalkerState) -> Float[Array, " envs"]:
-    """By how much each walker's worst body is below the ground."""
-    x, y = state.bodies.x, state.bodies.y
-    cell = jnp.clip(jnp.floor(x / CELL).astype(jnp.int32), 0, state.ground.shape[1] - 2)
-    ends = [jnp.take_along_axis(state.ground[..., 1], cell + k, axis=1) for k in range(2)]
-    return jnp.where(x < 0, 0.0, jnp.minimum(*ends) - y).max(axis=1)
+    """By how much each walker's worst body is below the ground or inside a rectangle."""
+    x, y = state.bodies.x.T, state.bodies.y.T
+    cell = jnp.clip(jnp.floor(x / CELL).astype(jnp.int32), 0, CELLS - 1)
+    c = Ground(state.ground, jnp.arange(x.shape[1]))(cell)
+    below = jnp.minimum(c.y1, c.y2) - y
+    inside = jnp.minimum(jnp.minimum(x - c.left, c.right - x), jnp.minimum(c.top - y, y - c.bottom))
+    return jnp.where(x < 0, 0.0, jnp.maximum(below, inside)).max(axis=0)
 
 
 def add(tally: Tally, state: WalkerState, over: Bool[Array, " envs"], finite: Bool[Array, " envs"]) -> Tally:
