@@ -28,7 +28,7 @@ from tutelage.envs.bipedal.body import (
     turn,
 )
 from tutelage.envs.bipedal.contacts import AXIS, SLOTS, Contact, Memory
-from tutelage.envs.bipedal.lanes import InUse, choose, fence, if_used, in_use, join, over, split, where
+from tutelage.envs.bipedal.lanes import InUse, choose, fence, if_used, in_use, join, looped, over, split, where
 
 ITERATIONS = 180
 
@@ -128,17 +128,18 @@ def solve(problem: Problem, iterations: Int[Array, ""] | int | None = None) -> S
         turning = impulse.motor + impulse.limit
         velocities = _apply(velocities, joint, lever, impulse.x, impulse.y, turning)
 
-    def iterate(state):
-        velocities, joints, held = state
+    def iterate(kept, state):
+        (hinges, drives, grips), (velocities, joints, held) = kept, state
         joints = list(joints)
         for j in SOLVING_ORDER:
             velocities, joints[j] = _solve_joint(velocities, JOINTS[j], hinges[j], drives[j], joints[j])
         velocities, held = grip_all(velocities, grips, held, used)
         return velocities, tuple(joints), held
 
+    once = looped(iterate, (hinges, drives, grips))
     left = jnp.int32(ITERATIONS if iterations is None else iterations)
     state = (left, (velocities, joints, held))
-    _, (velocities, joints, held) = lax.while_loop(lambda s: s[0] > 0, lambda s: (s[0] - 1, iterate(s[1])), state)
+    _, (velocities, joints, held) = lax.while_loop(lambda s: s[0] > 0, lambda s: (s[0] - 1, once(s[1])), state)
     return velocities, joints, join(held, AXIS)
 
 

@@ -49,6 +49,7 @@ from tutelage.envs.bipedal.lanes import (
     fence,
     in_use,
     index,
+    looped,
     on_cpu,
     some,
     some_lane,
@@ -56,6 +57,7 @@ from tutelage.envs.bipedal.lanes import (
     spread,
     unspread,
     where,
+    while_active,
 )
 from tutelage.envs.bipedal.position import Poses, push_out_struck
 from tutelage.envs.bipedal.scarce import where_scarce
@@ -216,7 +218,8 @@ def _stopped(contacts: Contact, poses: Poses, end: Bodies, iterations: int) -> V
     none = jnp.zeros_like(contacts.normal_x)
     held = split(GripImpulse((none, none), (none, none)), SLOTS)
     velocities = tuple(b[3:] for b in end)
-    return lax.fori_loop(0, iterations, lambda _, s: grip_all(s[0], grips, s[1], count), (velocities, held))[0]
+    once = looped(lambda grips, s: grip_all(s[0], grips, s[1], count), grips)
+    return lax.fori_loop(0, iterations, lambda _, s: once(s), (velocities, held))[0]
 
 
 def moved(pose: tuple[Num, ...], velocity: tuple[Num, ...], seconds: Num | float) -> Body:
@@ -290,17 +293,16 @@ def _search(sweep: Sweep, piece: Piece, there: Bool[Array, "4 4 ..."]) -> Num:
     in truth, there is another axis, along which it is followed from there, and so on.
     """
 
-    def advance(state):
-        t, found, active, k = state
+    def advance(_, state):
+        t, found, active = state
         distance, axis = fence(_nearest(sweep.at(t), sweep.half_width, piece))
         found = jnp.where(active & (distance < FAR), t, found)
         active &= distance >= FAR
         later, active, stuck = _follow_axis(sweep, piece, axis, t, active)
-        return jnp.where(active, later, t), jnp.where(stuck, t, found), active, k + 1
+        return jnp.where(active, later, t), jnp.where(stuck, t, found), active
 
     zero = jnp.zeros_like(piece.x)
-    state = (zero, zero + 2, there, 0)
-    return lax.while_loop(lambda s: some_lane(s[2]) & (s[3] < AXES), advance, state)[1]
+    return while_active(lambda s: s[2], advance, (zero, zero + 2, there), last=AXES)[1]
 
 
 def _follow_axis(
@@ -311,8 +313,8 @@ def _follow_axis(
     def along(t: Num) -> tuple[Num, Num, Num]:
         return _along(axis, sweep.at(t), sweep.half_width, piece)
 
-    def follow_corner(state):
-        t, active, reached, at_once, k = state
+    def follow_corner(_, state):
+        t, active, reached, at_once = state
         middle, a, b = fence(along(t))
         corner = (jnp.where(a > 0, -1.0, 1.0), jnp.where(b > 0, -1.0, 1.0))
 
@@ -325,28 +327,28 @@ def _follow_axis(
         active &= last <= NEAR
         at_once |= active & (first >= NEAR) & (first <= FAR)
         active &= first > FAR
-        return _root(separation, (begin, first), (t, last), active), active, reached, at_once, k + 1
+        return _root(separation, (begin, first), (t, last), active), active, reached, at_once
 
     none = jnp.zeros_like(active)
-    state = (jnp.ones_like(begin), active, none, none, 0)
-    t, _, reached, at_once, _ = lax.while_loop(lambda s: some_lane(s[1]) & (s[4] < CORNERS), follow_corner, state)
+    state = (jnp.ones_like(begin), active, none, none)
+    t, _, reached, at_once = while_active(lambda s: s[1], follow_corner, state, last=CORNERS)
     return t, reached, at_once
 
 
 def _root(f: Callable[[Num], Num], first: tuple[Num, Num], last: tuple[Num, Num], active: Bool[Array, "..."]) -> Num:
     """Where f is 5 mm between two points (t, f(t)), to within a quarter, by bisection and secants in turn."""
 
-    def look_between(state):
-        (t1, f1), (t2, f2), t, active, k = state
+    def look_between(k, state):
+        (t1, f1), (t2, f2), t, active = state
         secant = t1 + (TARGET - f1) * (t2 - t1) / jnp.where(f1 == f2, 1.0, f2 - f1)
         new = jnp.where((k & 1) == 1, secant, 0.5 * (t1 + t2))
         value = f(new)
         before = value > TARGET
         first, last = where(before, (new, value), (t1, f1)), where(before, (t2, f2), (new, value))
-        return first, last, jnp.where(active, new, t), active & (jnp.abs(value - TARGET) >= TOLERANCE), k + 1
+        return first, last, jnp.where(active, new, t), active & (jnp.abs(value - TARGET) >= TOLERANCE)
 
-    state = (first, last, last[0], active, 0)
-    return lax.while_loop(lambda s: some_lane(s[3]) & (s[4] < SEARCH), look_between, state)[2]
+    state = (first, last, last[0], active)
+    return while_active(lambda s: s[3], look_between, state, last=SEARCH, between=SEARCH)[2]
 
 
 def _along(axis: Axis, pose: tuple[Num, Num, Num], half_width: Num, piece: Piece) -> tuple[Num, Num, Num]:

@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Int, PyTree
+
+Kept = TypeVar("Kept", bound=PyTree)
+State = TypeVar("State", bound=PyTree)
 
 _fences = ContextVar("fences", default=True)
 
@@ -41,6 +44,11 @@ def in_kernel() -> bool:
 def on_cpu() -> bool:
     """Whether XLA compiles for CPUs what is traced now."""
     return not in_kernel() and jax.default_backend() == "cpu"
+
+
+def by_xla_on_gpu() -> bool:
+    """Whether XLA compiles for GPUs what is traced now."""
+    return not in_kernel() and jax.default_backend() != "cpu"
 
 
 def fence(values):
@@ -80,6 +88,8 @@ def spread(values: Sequence[Array]) -> Array:
 
 def pick(values: Array, k: int) -> Array:
     """Entry k of the leading axis."""
+    if by_xla_on_gpu():
+        return values[k]
     return take(values, index(values.shape[0], values.ndim - 1) == k)
 
 
@@ -137,7 +147,7 @@ def split(values: PyTree, n: int) -> PyTree:
     """The first n entries of the leading axis, for `over`: on CPUs as they are, elsewhere one by one."""
     if on_cpu():
         return jax.tree.map(lambda v: v[:n], values)
-    return fence(tuple(jax.tree.map(lambda v, k=k: pick(v, k), values) for k in range(n)))
+    return tuple(jax.tree.map(lambda v, k=k: pick(v, k), values) for k in range(n))
 
 
 def join(parts: PyTree, n: int) -> PyTree:
@@ -203,6 +213,61 @@ def over(body: Callable, carry: PyTree, parts: PyTree, held: PyTree, used: InUse
 def if_used(used: Bool[Array, ""] | None, act: Callable, state: PyTree) -> PyTree:
     """`act(state)`, unless it is known to be of no use: then `state`, which it would not change."""
     return act(state) if used is None else lax.cond(used, act, lambda state: state, state)
+
+
+def looped(body: Callable[[Kept, State], State], kept: Kept) -> Callable[[State], State]:
+    """`body(kept, state)` of the state alone: what a loop does again and again, and what it reads but does not change.
+
+    XLA makes one GPU kernel of all of it if it has no fences and reads few arrays, so the kept values are laid on one
+    array for each shape and type. Otherwise it would be dozens, and a loop does little but wait for them.
+    """
+    if not by_xla_on_gpu():
+        return partial(body, kept)
+    leaves, tree = jax.tree.flatten(kept)
+    kinds: dict[Any, list[int]] = {}
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, jax.Array):
+            kinds.setdefault((leaf.shape, leaf.dtype), []).append(i)
+    shelves = [fence(jnp.stack([leaves[i] for i in places])) for places in kinds.values()]
+
+    def run(state: State) -> State:
+        found = list(leaves)
+        for shelf, places in zip(shelves, kinds.values(), strict=True):
+            for k, i in enumerate(places):
+                found[i] = shelf[k]
+        with unfenced():
+            return body(jax.tree.unflatten(tree, found), state)
+
+    return run
+
+
+def while_active(
+    active: Callable[[State], Bool[Array, "..."]],
+    body: Callable[[Int[Array, ""], State], State],
+    state: State,
+    *,
+    first: int = 0,
+    last: int,
+    between: int = 1,
+) -> State:
+    """`body(k, state)` for k from `first` to `last`, as long as some lane is active. It changes nothing of the others.
+
+    Whether one still is, is asked each time; by XLA on GPUs, where the host waits for the answer, only once in
+    `between` times, and if that is all of them, not at all.
+    """
+    if not by_xla_on_gpu():
+        between = 1
+    elif between >= last - first:
+        return lax.fori_loop(first, last, body, state, unroll=True)
+
+    def some_times(given: tuple[State, Int[Array, ""]]) -> tuple[State, Int[Array, ""]]:
+        state, k = given
+        if between == 1:
+            return body(k, state), k + 1
+        return lax.fori_loop(0, between, lambda i, state: body(k + i, state), state), k + between
+
+    unfinished = lambda given: some_lane(active(given[0])) & (given[1] < last)  # noqa: E731
+    return lax.while_loop(unfinished, some_times, (state, jnp.int32(first)))[0]
 
 
 def where(mask: Bool[Array, "..."], yes, no):

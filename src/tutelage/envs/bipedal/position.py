@@ -7,7 +7,6 @@ from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Bool, Int, PyTree
 
 from tutelage.envs.bipedal.body import (
@@ -34,17 +33,19 @@ from tutelage.envs.bipedal.lanes import (
     if_used,
     in_use,
     known_lane,
+    looped,
     on_cpu,
     over,
-    some_lane,
     split,
     where,
+    while_active,
 )
 from tutelage.envs.bipedal.scarce import where_scarce
 
 ITERATIONS = 60
 IMPACT_ITERATIONS = 20
 FEW = 3  # iterations, after which most walkers have settled
+LOOK_EVERY = 5  # iterations, where it takes time to see whether all have
 MAX_PUSH = 0.2  # metres an iteration
 MAX_TURN = 0.13962634  # 8° an iteration
 
@@ -129,18 +130,21 @@ def _iterate(
     footholds, used = split(_foothold(contacts), SLOTS), in_use(contacts.on)
     limited = [known_lane(at_lower | at_upper) for at_lower, at_upper in limits]
 
-    def iterate(state):
-        before, active, k = state
+    def iterate(kept, state):
+        (footholds, limits), (before, active) = kept, state
         stances, least = push_out(before, footholds, used, 0.2)
         fine = jnp.minimum(jnp.minimum(*least[:2]), jnp.minimum(*least[2:])) >= -3 * SLOP
         for j in SOLVING_ORDER:
             stances, ok = _pull(stances, JOINTS[j], limits[j], limited[j])
             fine &= ok
         moved = _largest_move(before, stances) > still
-        return where(active, stances, before), active & ~fine & moved, k + 1
+        return where(active, stances, before), active & ~fine & moved
 
-    state = (_stances(poses), active, first)
-    stances, active, _ = lax.while_loop(lambda s: some_lane(s[1]) & (s[2] < last), iterate, state)
+    once = looped(iterate, (footholds, tuple(limits)))
+    state = (_stances(poses), active)
+    stances, active = while_active(
+        lambda s: s[1], lambda _, s: once(s), state, first=first, last=last, between=LOOK_EVERY
+    )
     return _poses(stances), active
 
 
@@ -156,19 +160,18 @@ def push_out_struck(poses: Poses, contacts: Contact) -> Poses:
     """The position pass at a time of impact: no joints, each body by itself, and pushed out faster."""
     footholds, used = split(_foothold(contacts), SLOTS), in_use(contacts.on)
 
-    def iterate(state):
-        before, active, k = state
+    def iterate(footholds, state):
+        before, active = state
         after, least = push_out(before, footholds, used, 0.75)
         legs = (where(a, new, old) for a, new, old in zip(active, after[1:], before[1:], strict=True))
         active = tuple(a & (gap < -1.5 * SLOP) for a, gap in zip(active, least, strict=True))
-        return (before[0], *legs), active, k + 1
+        return (before[0], *legs), active
 
-    def unfinished(state):
-        _, active, k = state
-        return some_lane(any_of(active)) & (k < IMPACT_ITERATIONS)
-
-    active = (jnp.ones_like(poses[0][0], bool),) * LEGS
-    return _poses(lax.while_loop(unfinished, iterate, (_stances(poses), active, 0))[0])
+    once = looped(iterate, footholds)
+    state = (_stances(poses), (jnp.ones_like(poses[0][0], bool),) * LEGS)
+    return _poses(
+        while_active(lambda s: any_of(s[1]), lambda _, s: once(s), state, last=IMPACT_ITERATIONS, between=LOOK_EVERY)[0]
+    )
 
 
 def _foothold(contacts: Contact) -> Foothold:

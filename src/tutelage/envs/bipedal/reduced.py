@@ -34,7 +34,7 @@ from tutelage.envs.bipedal.exact import (
     Velocities,
     hinge,
 )
-from tutelage.envs.bipedal.lanes import fence, if_used, in_use, join, over, split, where
+from tutelage.envs.bipedal.lanes import fence, if_used, in_use, join, looped, over, split, where
 
 SWEEPS = 64
 
@@ -96,15 +96,16 @@ def solve(problem: Problem) -> Solution:
     footholds = split(fence(_foothold(contacts, rows)), SLOTS)
     used = in_use(contacts.on)
 
-    def sweep(_, state):
-        w, turning, held = state
+    def sweep(kept, state):
+        (motors, footholds), (w, turning, held) = kept, state
         turning = list(turning)
         for j in SOLVING_ORDER:
             w, turning[j] = _drive(w, j, motors[j], turning[j])
         w, held = over(_press, w, footholds, held, used)
         return w, tuple(turning), held
 
-    w, turning, held = lax.fori_loop(0, SWEEPS, sweep, (w, turning, split(held, SLOTS)))
+    once = looped(sweep, (motors, footholds))
+    w, turning, held = lax.fori_loop(0, SWEEPS, lambda _, state: once(state), (w, turning, split(held, SLOTS)))
     velocities = _velocities(levers, _uneven(root, w))
     none = jnp.zeros_like(w[0])
     exerted = (t / bend.length for t, bend in zip(turning, bends, strict=True))
