@@ -28,7 +28,7 @@ from tutelage.envs.bipedal.body import (
     turn,
 )
 from tutelage.envs.bipedal.contacts import AXIS, SLOTS, Contact, Memory
-from tutelage.envs.bipedal.lanes import InUse, choose, fence, if_used, in_use, join, looped, over, split, where
+from tutelage.envs.bipedal.lanes import InUse, choose, cut, fence, if_used, in_use, join, looped, over, split, where
 
 ITERATIONS = 180
 
@@ -133,6 +133,7 @@ def solve(problem: Problem, iterations: Int[Array, ""] | int | None = None) -> S
         joints = list(joints)
         for j in SOLVING_ORDER:
             velocities, joints[j] = _solve_joint(velocities, JOINTS[j], hinges[j], drives[j], joints[j])
+        velocities, joints = cut((velocities, joints))
         velocities, held = grip_all(velocities, grips, held, used)
         return velocities, tuple(joints), held
 

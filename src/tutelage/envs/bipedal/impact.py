@@ -302,7 +302,7 @@ def _search(sweep: Sweep, piece: Piece, there: Bool[Array, "4 4 ..."]) -> Num:
         return jnp.where(active, later, t), jnp.where(stuck, t, found), active
 
     zero = jnp.zeros_like(piece.x)
-    return while_active(lambda s: s[2], advance, (zero, zero + 2, there), last=AXES)[1]
+    return while_active(lambda s: s[2], advance, (zero, zero + 2, there), last=AXES, between=2)[1]
 
 
 def _follow_axis(
@@ -331,7 +331,7 @@ def _follow_axis(
 
     none = jnp.zeros_like(active)
     state = (jnp.ones_like(begin), active, none, none)
-    t, _, reached, at_once = while_active(lambda s: s[1], follow_corner, state, last=CORNERS)
+    t, _, reached, at_once = while_active(lambda s: s[1], follow_corner, state, last=CORNERS, between=4)
     return t, reached, at_once
 
 

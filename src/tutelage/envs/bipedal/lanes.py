@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial, reduce
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -23,22 +23,26 @@ from jaxtyping import Array, Bool, Int, PyTree
 Kept = TypeVar("Kept", bound=PyTree)
 State = TypeVar("State", bound=PyTree)
 
-_fences = ContextVar("fences", default=True)
+_place: ContextVar[Literal["anywhere", "kernel", "loop"]] = ContextVar("place", default="anywhere")
 
 
 @contextmanager
-def unfenced() -> Iterator[None]:
-    """While this lasts, `fence` does nothing: for kernels, which are one piece anyway."""
-    token = _fences.set(False)
+def _traced(place: Literal["kernel", "loop"]) -> Iterator[None]:
+    token = _place.set(place)
     try:
         yield
     finally:
-        _fences.reset(token)
+        _place.reset(token)
+
+
+def unfenced() -> AbstractContextManager[None]:
+    """While this lasts, `fence` does nothing: for kernels, which are one piece anyway."""
+    return _traced("kernel")
 
 
 def in_kernel() -> bool:
     """Whether what is traced now goes into a kernel."""
-    return not _fences.get()
+    return _place.get() == "kernel"
 
 
 def on_cpu() -> bool:
@@ -57,12 +61,20 @@ def fence(values):
     XLA would rather compute a value anew for each of its uses than keep it. In a long chain of small steps, each using
     the last several times, that is far more work, to compile as to run.
     """
-    if in_kernel():
+    if _place.get() != "anywhere":
         return values
     if not on_cpu():
         return lax.optimization_barrier(values)
     # On CPUs the barrier is gone before values are duplicated, but results of divisions never are.
     return jax.tree.map(_over_one, values)
+
+
+def cut(values):
+    """The same values; where `looped` makes one kernel of a loop's body, it is divided here.
+
+    For bodies so long that XLA would divide them elsewhere, where more has to be handed on.
+    """
+    return lax.optimization_barrier(values) if _place.get() == "loop" else values
 
 
 def _over_one(value: Array) -> Array:
@@ -218,8 +230,8 @@ def if_used(used: Bool[Array, ""] | None, act: Callable, state: PyTree) -> PyTre
 def looped(body: Callable[[Kept, State], State], kept: Kept) -> Callable[[State], State]:
     """`body(kept, state)` of the state alone: what a loop does again and again, and what it reads but does not change.
 
-    XLA makes one GPU kernel of all of it if it has no fences and reads few arrays, so the kept values are laid on one
-    array for each shape and type. Otherwise it would be dozens, and a loop does little but wait for them.
+    XLA makes one GPU kernel of all of it (or a few: see `cut`) if it has no fences and reads few arrays, so the kept
+    values are laid on one array for each shape and type. Otherwise it would be dozens, and loops just wait for them.
     """
     if not by_xla_on_gpu():
         return partial(body, kept)
@@ -235,7 +247,7 @@ def looped(body: Callable[[Kept, State], State], kept: Kept) -> Callable[[State]
         for shelf, places in zip(shelves, kinds.values(), strict=True):
             for k, i in enumerate(places):
                 found[i] = shelf[k]
-        with unfenced():
+        with _traced("loop"):
             return body(jax.tree.unflatten(tree, found), state)
 
     return run

@@ -29,6 +29,7 @@ from tutelage.envs.bipedal.lanes import (
     InUse,
     any_of,
     choose,
+    cut,
     fence,
     if_used,
     in_use,
@@ -132,11 +133,12 @@ def _iterate(
 
     def iterate(kept, state):
         (footholds, limits), (before, active) = kept, state
-        stances, least = push_out(before, footholds, used, 0.2)
+        stances, least = cut(push_out(before, footholds, used, 0.2))
         fine = jnp.minimum(jnp.minimum(*least[:2]), jnp.minimum(*least[2:])) >= -3 * SLOP
         for j in SOLVING_ORDER:
             stances, ok = _pull(stances, JOINTS[j], limits[j], limited[j])
             fine &= ok
+        stances, fine = cut((stances, fine))
         moved = _largest_move(before, stances) > still
         return where(active, stances, before), active & ~fine & moved
 
@@ -156,11 +158,14 @@ def _poses(stances: Stances) -> Poses:
     return tuple(stance[:3] for stance in stances)
 
 
+Pushed = tuple[Stances, tuple[Bool[Array, "..."], ...]]  # and which leg bodies are still to be pushed
+
+
 def push_out_struck(poses: Poses, contacts: Contact) -> Poses:
     """The position pass at a time of impact: no joints, each body by itself, and pushed out faster."""
     footholds, used = split(_foothold(contacts), SLOTS), in_use(contacts.on)
 
-    def iterate(footholds, state):
+    def iterate(footholds: PyTree, state: Pushed) -> Pushed:
         before, active = state
         after, least = push_out(before, footholds, used, 0.75)
         legs = (where(a, new, old) for a, new, old in zip(active, after[1:], before[1:], strict=True))
@@ -168,10 +173,10 @@ def push_out_struck(poses: Poses, contacts: Contact) -> Poses:
         return (before[0], *legs), active
 
     once = looped(iterate, footholds)
-    state = (_stances(poses), (jnp.ones_like(poses[0][0], bool),) * LEGS)
-    return _poses(
-        while_active(lambda s: any_of(s[1]), lambda _, s: once(s), state, last=IMPACT_ITERATIONS, between=LOOK_EVERY)[0]
-    )
+    state: Pushed = (_stances(poses), (jnp.ones_like(poses[0][0], bool),) * LEGS)
+    still_in = lambda s: any_of(s[1])  # noqa: E731
+    stances, _ = while_active(still_in, lambda _, s: once(s), state, last=IMPACT_ITERATIONS, between=LOOK_EVERY)
+    return _poses(stances)
 
 
 def _foothold(contacts: Contact) -> Foothold:
