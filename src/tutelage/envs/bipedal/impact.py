@@ -47,8 +47,10 @@ from tutelage.envs.bipedal.lanes import (
     any_of,
     choose,
     fence,
+    if_used,
     in_use,
     index,
+    known_lane,
     looped,
     on_cpu,
     some,
@@ -244,6 +246,12 @@ def _sweep(start: Poses, end: tuple[Body, ...]) -> Sweep:
 def _times(sweep: Sweep, cell: Int[Array, "4 8 ..."], cells: Cells, look: Look) -> tuple[Num, ...]:
     """When each leg body is struck, as a fraction of the step; 2 for never."""
     code = fence(_strikes(_urgencies(sweep, cells), cell))
+    never = jnp.full_like(sweep.x, 2.0)
+    return unspread(if_used(known_lane(code < NOTHING), lambda _: _times_of(code, sweep, look), never))
+
+
+def _times_of(code: Int[Array, "4 4 ..."], sweep: Sweep, look: Look) -> Num:
+    """When the first of these pieces of ground strikes each leg body, `[4, …]`."""
     near = fence(look(jnp.where(code < NOTHING, code & 255, 0)))
     edge = code >> 8 & 1 == 0
     piece = fence(where(edge, _edge(near), _box(near)))
@@ -252,7 +260,7 @@ def _times(sweep: Sweep, cell: Int[Array, "4 8 ..."], cells: Cells, look: Look) 
     by_edge = manifold.with_edge(shape, near.x1, near.y1, near.x2, near.y2)
     by_box = manifold.with_box(shape, near.left, near.right, near.top, near.bottom)
     touches = jnp.where(edge, by_edge.depth, by_box.depth) < jnp.inf
-    return unspread(jnp.min(jnp.where(touches, t, 2.0), axis=0))
+    return jnp.min(jnp.where(touches, t, 2.0), axis=0)
 
 
 def _urgencies(sweep: Sweep, cells: Cells) -> Num:
