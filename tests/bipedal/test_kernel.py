@@ -1,22 +1,43 @@
 """The fused kernel does what XLA does. There is no GPU here: it is lowered for one, and interpreted."""
 
+from contextlib import AbstractContextManager
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AbstractDevice, AbstractMesh, use_abstract_mesh
 
 from bipedal.walkers import some_walkers
 from tutelage.envs.bipedal import ground, kernel, physics
-from tutelage.envs.bipedal.pages import Pages, stage
+from tutelage.envs.bipedal.pages import Pages, kernels_run_here, stage
+
+
+def some_gpu() -> AbstractContextManager:
+    """A GPU to lower for, of which newer versions of JAX want to know what it is."""
+    device = AbstractDevice(device_kind="NVIDIA H200", num_cores=None, platform="gpu")
+    return use_abstract_mesh(AbstractMesh((1,), ("all",), abstract_device=device))
+
+
+def test_gpus_that_kernels_cannot_be_compiled_for_do_without(monkeypatch) -> None:
+    """JAX refuses those whose names it does not know."""
+    kernels_run_here.cache_clear()
+    assert not kernels_run_here(), "there is none here"
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    kernels_run_here.cache_clear()
+    assert not kernels_run_here(), "nor can one be compiled for"
+    assert kernel.advance("reduced") is kernel._nested(kernel.abreast, "reduced", 0)
+    kernels_run_here.cache_clear()
 
 
 @pytest.mark.parametrize("solver", ["reduced", "exact"])
 def test_a_step_can_be_lowered_for_a_gpu(solver) -> None:
     """All of the physics is made of what kernels can hold."""
     step = jax.jit(partial(kernel.fused, solver))
-    text = step.trace(*some_walkers(40)).lower(lowering_platforms=("cuda",)).as_text()
+    walkers = some_walkers(40)
+    with some_gpu():
+        text = step.trace(*walkers).lower(lowering_platforms=("cuda",)).as_text()
     rounds = physics.effort(solver).rounds
     kernels = 4 + 3 * rounds + (solver == "reduced")  # feel, solve, move, see; aim, touch, bounce; begin
     assert text.count("custom_call") == kernels, "these kernels, and nothing beside them"

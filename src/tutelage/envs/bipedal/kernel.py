@@ -26,7 +26,7 @@ from tutelage.envs.bipedal.exact import JointImpulse
 from tutelage.envs.bipedal.ground import Cells, Look, Tiles
 from tutelage.envs.bipedal.impact import Aimed, Flight
 from tutelage.envs.bipedal.lanes import any_of, pick, some_lane
-from tutelage.envs.bipedal.pages import Pages, stage
+from tutelage.envs.bipedal.pages import Pages, kernels_run_here, stage
 from tutelage.envs.bipedal.physics import Efforts, Push, Solver, World
 
 PROGRAMS = 1024  # that a GPU runs side by side about as fast as one
@@ -79,7 +79,7 @@ Advance = Callable[[Moment, Float[Array, "*n 4"], Float[Array, "*n 200 8"]], Aft
 
 def advance(solver: Solver) -> Advance:
     """The step of one environment. Under `vmap` all of them are one batch; on a GPU, that is a few kernels."""
-    return _nested(fused if jax.default_backend() == "gpu" else abreast, solver, 0)
+    return _nested(fused if kernels_run_here() else abreast, solver, 0)
 
 
 def alone(solver: Solver, moment: Moment, action: Float[Array, "4"], tiles: Tiles) -> After:

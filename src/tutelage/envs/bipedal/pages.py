@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -136,6 +136,19 @@ def stage(
         name=getattr(act, "__name__", "stage"),
     )(*pages, *more)
     return Pages(form, tuple(out))
+
+
+@lru_cache
+def kernels_run_here() -> bool:
+    """Whether there is a GPU for which kernels can be compiled: newer versions of JAX know some of them only."""
+    if jax.default_backend() != "gpu":
+        return False
+    number = Pages.of(jnp.zeros(1))
+    try:
+        jax.jit(lambda: stage(lambda x: x + 1, [number], None, lanes=1, interpret=False).pages).lower()
+    except (NotImplementedError, RuntimeError, ValueError):
+        return False
+    return True
 
 
 def _all_of(axes: Shape, lane: Int[Array, " lanes"]) -> tuple[Array, ...]:
