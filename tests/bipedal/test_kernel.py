@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AbstractDevice, AbstractMesh, use_abstract_mesh
+from jax.sharding import AbstractDevice, AbstractMesh, AxisType, use_abstract_mesh
 
 from bipedal.walkers import some_walkers
 from tutelage.envs.bipedal import ground, kernel, physics
@@ -17,7 +17,7 @@ from tutelage.envs.bipedal.pages import Pages, kernels_run_here, stage
 def some_gpu() -> AbstractContextManager:
     """A GPU to lower for, of which newer versions of JAX want to know what it is."""
     device = AbstractDevice(device_kind="NVIDIA H200", num_cores=None, platform="gpu")
-    return use_abstract_mesh(AbstractMesh((1,), ("all",), abstract_device=device))
+    return use_abstract_mesh(AbstractMesh((1,), ("all",), (AxisType.Auto,), abstract_device=device))
 
 
 def test_gpus_that_kernels_cannot_be_compiled_for_do_without(monkeypatch) -> None:
