@@ -11,7 +11,7 @@ from jax.sharding import AbstractDevice, AbstractMesh, AxisType, use_abstract_me
 
 from bipedal.walkers import some_walkers
 from tutelage.envs.bipedal import ground, kernel, physics
-from tutelage.envs.bipedal.pages import Pages, kernels_run_here, stage
+from tutelage.envs.bipedal.pages import Pages, kernels_can_be_lowered, stage
 
 
 def some_gpu() -> AbstractContextManager:
@@ -22,13 +22,23 @@ def some_gpu() -> AbstractContextManager:
 
 def test_gpus_that_kernels_cannot_be_compiled_for_do_without(monkeypatch) -> None:
     """JAX refuses those whose names it does not know."""
-    kernels_run_here.cache_clear()
-    assert not kernels_run_here(), "there is none here"
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    kernels_run_here.cache_clear()
-    assert not kernels_run_here(), "nor can one be compiled for"
+    monkeypatch.setattr(kernel, "kernels_run_here", lambda: False)
     assert kernel.advance("reduced") is kernel._nested(kernel.abreast, "reduced", 0)
-    kernels_run_here.cache_clear()
+    monkeypatch.setattr(kernel, "kernels_run_here", lambda: True)
+    assert kernel.advance("reduced") is kernel._nested(kernel.fused, "reduced", 0)
+
+
+def test_whether_kernels_can_be_compiled_is_known_while_tracing() -> None:
+    """Which is when an env asks."""
+    answers = []
+
+    def ask(x):
+        answers.append((kernels_can_be_lowered(("cuda",)), kernels_can_be_lowered(("cpu",))))
+        return x
+
+    with some_gpu():
+        jax.eval_shape(ask, jax.ShapeDtypeStruct((), jnp.float32))
+    assert answers == [(True, False)]
 
 
 @pytest.mark.parametrize("solver", ["reduced", "exact"])

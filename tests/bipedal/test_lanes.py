@@ -26,15 +26,15 @@ def as_on_a_gpu(monkeypatch):
 
 def test_what_a_loop_keeps_comes_back_as_it_was(as_on_a_gpu) -> None:
     """Of every shape and type, and numbers that are no arrays."""
-    kept = {
-        "a": jnp.arange(3.0),
-        "b": jnp.array([True, False, True]),
-        "c": jnp.ones((2, 3)),
-        "d": 0.5,
-        "e": jnp.arange(3),
+    arrays = {
+        "x": jnp.arange(3.0),
+        "y": jnp.ones(3),
+        "on": jnp.arange(3) > 1,
+        "at": jnp.arange(3),
+        "m": jnp.ones((2, 3)),
     }
-    kept["f"] = 10 * kept["a"]
-    out = as_on_a_gpu(lambda kept: looped(lambda kept, state: (kept, state + 1), kept)(1), kept | {"d": 0.5})
+    kept = arrays | {"half": 0.5}
+    out = as_on_a_gpu(lambda arrays: looped(lambda kept, n: (kept, n + 1), arrays | {"half": 0.5})(1), arrays)
     assert out[1] == 2
     for name, value in kept.items():
         np.testing.assert_array_equal(out[0][name], value)
@@ -83,7 +83,7 @@ def test_solvers_written_for_gpus_find_the_same(as_on_a_gpu) -> None:
 
 
 @pytest.mark.slow
-def test_a_step_written_for_gpus_does_the_same(as_on_a_gpu, monkeypatch) -> None:
+def test_a_step_written_for_gpus_does_the_same(monkeypatch) -> None:
     """Step by step, from the same states, to float rounding."""
     moment, _, tiles = some_walkers(8)
     plain = jax.jit(partial(kernel.abreast, "reduced"))

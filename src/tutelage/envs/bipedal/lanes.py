@@ -271,6 +271,7 @@ def while_active(
         between = 1
     elif between >= last - first:
         return lax.fori_loop(first, last, body, state, unroll=True)
+    assert (last - first) % between == 0, "it would go on beyond the last"
 
     def some_times(given: tuple[State, Int[Array, ""]]) -> tuple[State, Int[Array, ""]]:
         state, k = given

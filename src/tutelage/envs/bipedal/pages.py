@@ -141,11 +141,21 @@ def stage(
 @lru_cache
 def kernels_run_here() -> bool:
     """Whether there is a GPU for which kernels can be compiled: newer versions of JAX know some of them only."""
-    if jax.default_backend() != "gpu":
-        return False
-    number = Pages.of(jnp.zeros(1))
+    return jax.default_backend() == "gpu" and kernels_can_be_lowered()
+
+
+def kernels_can_be_lowered(platforms: tuple[str, ...] | None = None) -> bool:
+    """Whether JAX would make kernels for the machine that it is on, or for another kind; also asked while tracing."""
+    number = jax.ShapeDtypeStruct((1,), jnp.float32)
+    form = Form.of(number)
+
+    def one_more(page: Page) -> tuple[Page, ...]:
+        return stage(lambda x: x + 1, [Pages(form, (page,))], None, lanes=1, interpret=False).pages
+
     try:
-        jax.jit(lambda: stage(lambda x: x + 1, [number], None, lanes=1, interpret=False).pages).lower()
+        jax.jit(one_more).trace(jax.ShapeDtypeStruct((*form.shapes[0], 1), jnp.float32)).lower(
+            lowering_platforms=platforms
+        )
     except (NotImplementedError, RuntimeError, ValueError):
         return False
     return True
