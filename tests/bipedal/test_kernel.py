@@ -1,7 +1,9 @@
 """The fused kernel does what XLA does. There is no GPU here: it is lowered for one, and interpreted."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -14,10 +16,13 @@ from tutelage.envs.bipedal import ground, kernel, physics
 from tutelage.envs.bipedal.pages import Pages, kernels_can_be_lowered, stage
 
 
-def some_gpu() -> AbstractContextManager:
-    """A GPU to lower for, of which newer versions of JAX want to know what it is."""
+@contextmanager
+def some_gpu() -> Iterator[None]:
+    """A GPU to trace and lower for, of which newer versions of JAX want to know what it is."""
     device = AbstractDevice(device_kind="NVIDIA H200", num_cores=None, platform="gpu")
-    return use_abstract_mesh(AbstractMesh((1,), ("all",), (AxisType.Auto,), abstract_device=device))
+    mesh = AbstractMesh((1,), ("all",), (AxisType.Auto,), abstract_device=device)
+    with use_abstract_mesh(mesh), mock.patch.object(jax, "default_backend", lambda: "gpu"):
+        yield
 
 
 def test_gpus_that_kernels_cannot_be_compiled_for_do_without(monkeypatch) -> None:

@@ -109,8 +109,8 @@ def stage(
     more = () if array is None else (array,)
 
     def work(tiles: Sequence[Any], array: Any, lane: Int[Array, " lanes"]) -> PyTree:
-        values = [g.form.read(t, pick) for g, t in zip(given, tiles, strict=True)]
         with unfenced():
+            values = [g.form.read(t, pick) for g, t in zip(given, tiles, strict=True)]
             return act(*values, *(() if read_by is None else (partial(read_by, array, lane),)))
 
     narrow = [[jax.ShapeDtypeStruct((*p.shape[:-1], lanes), p.dtype) for p in g.pages] for g in given]
