@@ -78,6 +78,29 @@ class Env(Protocol):
         ...
 
 
+class Played(NamedTuple):
+    """T steps of P slots: what each saw and did, what came of it, and the env's state in each slot after the last."""
+
+    obs: PyTree
+    action: PyTree
+    reward: Float[Array, "T P"]
+    terminated: Bool[Array, "T P"]
+    truncated: Bool[Array, "T P"]
+    end: PyTree
+
+
+@runtime_checkable
+class Player(Protocol):
+    """An env that may be able to make a whole rollout at once."""
+
+    def play(self, student: Any, openings: tuple[State, Obs], noise: Float[Array, "T P n"]) -> Played | None:
+        """What a rollout would find, from slots that begin with the results `[P, Q, …]` of their queues' resets.
+
+        None where it is not faster, or cannot be done for this student.
+        """
+        ...
+
+
 @runtime_checkable
 class DesignSpace(Protocol):
     """The teacher's side: how levels come about, change, are measured, shown and written down."""

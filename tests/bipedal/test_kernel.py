@@ -1,28 +1,16 @@
 """The fused kernel does what XLA does. There is no GPU here: it is lowered for one, and interpreted."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
-from unittest import mock
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AbstractDevice, AbstractMesh, AxisType, use_abstract_mesh
 
+from bipedal.gpu import some_gpu
 from bipedal.walkers import some_walkers
 from tutelage.envs.bipedal import ground, kernel, physics
 from tutelage.envs.bipedal.pages import Pages, kernels_can_be_lowered, stage
-
-
-@contextmanager
-def some_gpu() -> Iterator[None]:
-    """A GPU to trace and lower for, of which newer versions of JAX want to know what it is."""
-    device = AbstractDevice(device_kind="NVIDIA H200", num_cores=None, platform="gpu")
-    mesh = AbstractMesh((1,), ("all",), (AxisType.Auto,), abstract_device=device)
-    with use_abstract_mesh(mesh), mock.patch.object(jax, "default_backend", lambda: "gpu"):
-        yield
 
 
 def test_gpus_that_kernels_cannot_be_compiled_for_do_without(monkeypatch) -> None:

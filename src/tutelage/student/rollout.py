@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from tutelage.env import Action, Env, Level, Obs, State
+from tutelage.env import Action, Env, Level, Obs, Played, Player, State
 from tutelage.student import distributions
 from tutelage.student.nets import Student
 from tutelage.student.prefix import running
@@ -69,6 +69,10 @@ def rollout(
     # All resets happen once, before the loop, which then only picks among their results.
     openings = jax.vmap(jax.vmap(env.reset))(reset_keys, levels)
     noise = distributions.noise(key_noise, env.actions, (steps, slots))
+    if isinstance(env, Player) and not next_values:
+        played = env.play(student, openings, noise)
+        if played is not None:
+            return _heard(student, played, length), played.end
     step_keys = jax.random.split(key_step, (steps, slots))
 
     def opening(entry: Int[Array, " P"]):
@@ -98,6 +102,17 @@ def _assemble(obs, action, log_prob, value, next_value, reward, terminated, trun
     start = jnp.concatenate([jnp.ones_like(done[:1]), done[:-1]])
     entry = (jnp.cumsum(start, axis=0, dtype=jnp.int32) - 1) % queue_length
     return Rollout(obs, action, log_prob, value, next_value, reward, terminated, truncated, start, entry)
+
+
+def _heard(student: Student, played: Played, queue_length: int) -> Rollout:
+    """The rollout that an env has played: what the student makes of it is computed here, for all steps at once."""
+    *_, obs, action, reward, terminated, truncated, _ = played
+    done = terminated | truncated
+    start = jnp.concatenate([jnp.ones_like(done[:1]), done[:-1]])
+    policy, value = student.evaluate(obs, start)
+    return _assemble(
+        obs, action, policy.log_prob(action), value, None, reward, terminated, truncated, queue_length=queue_length
+    )
 
 
 def _loop_unroll() -> int:

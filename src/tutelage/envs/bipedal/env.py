@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int32, Key
+from jaxtyping import Array, Bool, Float, Int, Int32, Key
 
-from tutelage.env import Box, Timestep
+from tutelage.env import Box, Played, Timestep
 from tutelage.envs.bipedal import lidar, terrain
-from tutelage.envs.bipedal.body import JOINTS, SCALE, Body, hull_origin
+from tutelage.envs.bipedal.body import JOINTS, SCALE, Body, Num, hull_origin
 from tutelage.envs.bipedal.contacts import Memory
 from tutelage.envs.bipedal.exact import JointImpulse
 from tutelage.envs.bipedal.ground import Ground, Tiles, paved
-from tutelage.envs.bipedal.kernel import Moment, advance, packed
+from tutelage.envs.bipedal.kernel import Moment, advance, packed, unpacked
 from tutelage.envs.bipedal.level import WalkerLevel
-from tutelage.envs.bipedal.physics import Solver
+from tutelage.envs.bipedal.physics import Efforts, Solver, World
 from tutelage.envs.bipedal.start import begun
 from tutelage.envs.bipedal.terrain import Rules, Terrain
 
@@ -71,45 +72,59 @@ class Walker:
         state = WalkerState(*packed(world), jnp.zeros((), jnp.int32), tiles)
         x, y = hull_origin(world.bodies[0])
         rays = lidar.scan(x[None], y[None], Ground(tiles[None], jnp.zeros(1, jnp.int32)))
-        return state, observe(state, rays[:, 0])
+        return state, jnp.stack(numbers(world, rays[:, 0]))
 
     def step(self, key: Key[Array, ""], state: WalkerState, action: Float[Array, "4"]) -> tuple[WalkerState, Timestep]:
         """One step of 0.02 s."""
-        after = advance(self.solver)(Moment(*state[:4]), action, state.ground)
+        moment = Moment(*state[:4])
+        after = advance(self.solver)(moment, action, state.ground)
         new = WalkerState(*after.moment, state.time + 1, state.ground)
-        x = hull_origin(_hull(new))[0]
-        fell = after.fallen | (x < 0)
-        timestep = Timestep(
-            obs=observe(new, after.rays),
-            reward=jnp.where(fell, FALL, _progress(state, new) - EFFORT * jnp.sum(jnp.minimum(jnp.abs(action), 1.0))),
-            terminated=fell | (x > FINISH),
-            truncated=new.time >= self.max_steps,
+        worlds = unpacked(moment), unpacked(after.moment)
+        seen, reward, terminated, truncated = judge(
+            self.max_steps, *worlds, tuple(action), after.fallen, after.rays, new.time
         )
-        return new, timestep
+        return new, Timestep(jnp.stack(seen), reward, terminated, truncated)
+
+    def play(
+        self, student: Any, openings: tuple[WalkerState, Float[Array, "P Q 24"]], noise: Float[Array, "T P 4"]
+    ) -> Played | None:
+        """A rollout as one GPU kernel, for students that are two towers."""
+        from tutelage.envs.bipedal.play import played
+
+        return played(self.solver, self.max_steps, student, openings, noise)
 
     def solved(self, episode_return: Float[Array, "..."]) -> Bool[Array, "..."]:
         """A return of more than 230."""
         return episode_return > 230
 
 
-def _progress(old: WalkerState, new: WalkerState) -> Float[Array, ""]:
-    """The change of 130·x/30 − 5·|angle of the hull|."""
-    before, after = _hull(old), _hull(new)
-    way = hull_origin(after)[0] - hull_origin(before)[0]
-    return 130 / SCALE * way - 5 * (jnp.abs(after.angle) - jnp.abs(before.angle))
+def judge(
+    max_steps: int,
+    old: World,
+    new: World,
+    efforts: Efforts,
+    fallen: Bool[Array, "..."],
+    rays: Sequence[Num] | Float[Array, "16"],
+    time: Int[Array, "..."],
+) -> tuple[list[Num], Num, Bool[Array, "..."], Bool[Array, "..."]]:
+    """What a step from one world to the next is: the numbers seen after it, its reward, and whether it was the last."""
+    before, after = old.bodies[0], new.bodies[0]
+    x = hull_origin(after)[0]
+    fell = fallen | (x < 0)
+    way = x - hull_origin(before)[0]
+    progress = 130 / SCALE * way - 5 * (jnp.abs(after.angle) - jnp.abs(before.angle))
+    effort = sum(jnp.minimum(jnp.abs(e), 1.0) for e in efforts)
+    reward = jnp.where(fell, FALL, progress - EFFORT * effort)
+    return numbers(new, rays), reward, fell | (x > FINISH), time >= max_steps
 
 
-def _hull(state: WalkerState) -> Body:
-    return Body(*(field[0] for field in state.bodies))
-
-
-def observe(state: WalkerState, rays: Float[Array, "16"]) -> Float[Array, "24"]:
+def numbers(world: World, rays: Sequence[Num] | Float[Array, "16"]) -> list[Num]:
     """Hull angle, spin and velocity; angles, speeds and ground flag of each leg; ten lidar readings."""
-    b, hull = state.bodies, _hull(state)
+    b, hull = world.bodies, world.bodies[0]
     values = [hull.angle, 2 * hull.spin / 50, 0.3 * hull.vx * 20 / 50, 0.3 * hull.vy * (400 / 30) / 50]
     for side in range(2):
         for joint, offset in ((JOINTS[2 * side], 0.0), (JOINTS[2 * side + 1], 1.0)):
-            values.append(b.angle[joint.b] - b.angle[joint.a] - joint.reference + offset)
-            values.append((b.spin[joint.b] - b.spin[joint.a]) / joint.speed)
-        values.append(state.feet[side].astype(jnp.float32))
-    return jnp.concatenate([jnp.stack(values), rays[: lidar.RAYS]])
+            values.append(b[joint.b].angle - b[joint.a].angle - joint.reference + offset)
+            values.append((b[joint.b].spin - b[joint.a].spin) / joint.speed)
+        values.append(world.feet[side].astype(jnp.float32))
+    return [*values, *rays[: lidar.RAYS]]

@@ -1,0 +1,221 @@
+"""Several kernels as one, which goes through them again and again: every environment goes on by itself.
+
+A kernel that is launched for each step waits in every step for its slowest environment. One that makes all steps waits
+once. Written as one function it would take the compiler hours (see `pages`), so each part is a function of its own, as
+Pallas makes it for a kernel, and what is added here is a loop that calls them. They hand on what they find in the GPU's
+memory, as separate kernels would.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
+from jaxtyping import Array, Int
+
+from tutelage.envs.bipedal.lanes import pick, spread, unfenced
+from tutelage.envs.bipedal.pages import Form, _all_of
+
+Arrays = Mapping[str, Array]
+Shapes = dict[str, jax.ShapeDtypeStruct]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One function of the kernel: its program, and the names of the arrays that it is given and that it writes."""
+
+    name: str
+    program: Callable[..., None]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+
+@dataclass
+class Script:
+    """What the kernel does in a step, part by part, for n environments. Each program has one of them."""
+
+    n: int
+    forms: dict[str, Form] = field(default_factory=dict)
+    arrays: Shapes = field(default_factory=dict)
+    parts: list[Part] = field(default_factory=list)
+    _made: dict[Any, str] = field(default_factory=dict)
+
+    def add_array(self, name: str, shape: Sequence[int]) -> None:
+        """An array that parts may look into, or write to."""
+        self.arrays[name] = jax.ShapeDtypeStruct(tuple(shape), jnp.float32)
+
+    def add_pages(self, name: str, form: Form, environments: int | None = None) -> None:
+        """Pages that parts may read and write; those of other than the n environments are for looking into alone."""
+        self.forms[name] = form
+        for k, shape in enumerate(form.shapes):
+            self.add_array(f"{name}{k}", (*shape, environments or self.n))
+
+    def pages_of(self, name: str) -> tuple[str, ...]:
+        """The names of the arrays that pages lie on."""
+        return tuple(f"{name}{k}" for k in range(len(self.forms[name].shapes)))
+
+    def add(
+        self, act: Callable, reads: Sequence[str], writes: str, *, looks: Sequence[str] = (), logs: Sequence[str] = ()
+    ) -> None:
+        """A part: what `act` makes of the values on pages, and of arrays to look into or to write to, and the lane.
+
+        It goes to the pages named by `writes`, which are as they need to be if there are none of that name yet.
+        """
+        forms = [self.forms[name] for name in reads]
+        arrays = [a for name in looks for a in (self.pages_of(name) if name in self.forms else (name,))]
+        one = [[jax.ShapeDtypeStruct((*s, 1), jnp.float32) for s in form.shapes] for form in forms]
+
+        def work(tiles: Sequence[Any], refs: Sequence[Any], lane: Int[Array, "1"]) -> Any:
+            with unfenced():
+                return act(*(f.read(t, pick) for f, t in zip(forms, tiles, strict=True)), *refs, lane)
+
+        if writes not in self.forms:
+            shown = [self.arrays[name] for name in arrays]
+            nowhere, lane = [_Void()] * len(logs), jax.ShapeDtypeStruct((1,), jnp.int32)
+            made = jax.eval_shape(lambda tiles, refs, lane: work(tiles, [*refs, *nowhere], lane), one, shown, lane)
+            self.add_pages(writes, Form.of(made))
+        form = self.forms[writes]
+        count = [len(f.shapes) for f in forms]
+        outs = len(form.shapes)
+
+        def program(*refs: Any) -> None:
+            lane = pl.program_id(0) + jnp.zeros(1, jnp.int32)
+            tiles, at = [], 0
+            for size in count:
+                tiles.append([ref[_all_of(ref.shape[:-1], lane)] for ref in refs[at : at + size]])
+                at += size
+            written = refs[at + len(arrays) : at + len(arrays) + outs]
+            more = (*refs[at : at + len(arrays)], *refs[at + len(arrays) + outs :])
+            for ref, tile in zip(written, form.write(work(tiles, more, lane), spread), strict=True):
+                ref[_all_of(ref.shape[:-1], lane)] = tile
+
+        pages = tuple(page for name in reads for page in self.pages_of(name))
+        self.parts.append(Part(act.__name__, program, (*pages, *arrays), (*self.pages_of(writes), *logs)))
+
+    def call(self, part: Part, given: Sequence[Array], *, interpret: bool = False) -> Sequence[Array]:
+        """One part as a kernel of its own; what it writes to is given as well, after what it reads."""
+        whole = partial(pl.BlockSpec, memory_space=pl.ANY)
+        reads, writes = len(part.reads), len(part.writes)
+        aliases = {reads + k: k for k in range(writes)}
+        program = lambda *refs: part.program(*refs[:reads], *refs[reads + writes :])  # noqa: E731
+        return pl.pallas_call(
+            program,
+            grid=(self.n,),
+            in_specs=[whole() for _ in range(reads + writes)],
+            out_specs=[whole() for _ in range(writes)],
+            out_shape=[self.arrays[name] for name in part.writes],
+            input_output_aliases=aliases,
+            compiler_params=triton.CompilerParams(num_warps=1, num_stages=1),
+            interpret=interpret,
+            name=part.name,
+        )(*given)
+
+    def interpreted(self, given: Arrays, times: int) -> dict[str, Array]:
+        """All arrays after so many rounds, slowly, anywhere."""
+        arrays = {name: jnp.zeros(s.shape, s.dtype) for name, s in self.arrays.items()} | dict(given)
+
+        def once(_: Int[Array, ""], arrays: dict[str, Array]) -> dict[str, Array]:
+            for part in self.parts:
+                out = self.call(part, [arrays[name] for name in (*part.reads, *part.writes)], interpret=True)
+                arrays = arrays | dict(zip(part.writes, out, strict=True))
+            return arrays
+
+        return jax.lax.fori_loop(0, times, once, arrays)
+
+    def run(self, given: Arrays, times: int) -> dict[str, Array]:
+        """All arrays after so many rounds, as one kernel on a GPU."""
+        written = list(dict.fromkeys(name for part in self.parts for name in part.writes))
+        read = [name for name in given if name not in written]
+        started = [name for name in written if name in given]
+        inputs = [*read, *started]
+        out = jax.ffi.ffi_call(
+            "__gpu$xla.gpu.triton",
+            [self.arrays[name] for name in written],
+            input_output_aliases={inputs.index(name): written.index(name) for name in started},
+        )(
+            *(given[name] for name in inputs),
+            name="walk",
+            ir=self._module([*inputs, *(f"{name}'" if name in started else name for name in written)], times),
+            num_stages=np.int32(1),
+            num_warps=np.int32(1),
+            grid_x=np.int32(self.n),
+            grid_y=np.int32(1),
+            grid_z=np.int32(1),
+            debug=False,
+        )
+        return dict(zip(written, out, strict=True))
+
+    def _module(self, parameters: Sequence[str], times: int) -> str:
+        """The kernel in Triton's language, made once: it takes a while."""
+        key = (tuple(parameters), times)
+        if key not in self._made:
+            self._made[key] = self._written(parameters, times)
+        return self._made[key]
+
+    def _written(self, parameters: Sequence[str], times: int) -> str:
+        functions: dict[str, str] = {}
+        calls = []
+        place = {name: f"%a{k}" for k, name in enumerate(parameters)}
+        for part in self.parts:
+            function = self._function(part)
+            name = functions.setdefault(function, f"{part.name}_{len(functions)}")
+            given = [place[array] for array in (*part.reads, *part.writes, *part.writes)]
+            calls.append(f"tt.call @{name}({', '.join(given)}) : ({', '.join([POINTER] * len(given))}) -> ()")
+        bodies = "\n".join(text.replace("@PART(", f"@{name}(", 1) for text, name in functions.items())
+        arguments = ", ".join(f"%a{k}: {POINTER} {{tt.divisibility = 32 : i32}}" for k in range(len(parameters)))
+        loop = "\n".join(f"      {call}\n      gpu.barrier" for call in calls)
+        return f"""module @walk {{
+{bodies}
+  tt.func public @walk({arguments}) {{
+    %first = arith.constant 0 : i32
+    %last = arith.constant {times} : i32
+    %one = arith.constant 1 : i32
+    scf.for %time = %first to %last step %one : i32 {{
+{loop}
+    }}
+    tt.return
+  }}
+}}
+"""
+
+    def _function(self, part: Part) -> str:
+        """A part as a function that is not to be taken apart again, named PART."""
+        shapes = [self.arrays[name] for name in (*part.reads, *part.writes)]
+        lowered = jax.jit(lambda *given: self.call(part, given)).trace(*shapes).lower(lowering_platforms=("cuda",))
+        text = _triton_text(lowered.compiler_ir("stablehlo"))
+        found = re.search(r"tt\.func public @\w+\((.*?)\) (?:attributes \{.*?\} )?\{\n(.*)\n  \}\n\}", text, re.S)
+        assert found, text[:200]
+        return f"  tt.func private @PART({found[1]}) attributes {{noinline = true}} {{\n{found[2]}\n  }}"
+
+
+POINTER = "!tt.ptr<f32>"
+
+
+class _Void:
+    """Something to write to of which nothing is kept."""
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        pass
+
+
+def _triton_text(module: Any) -> str:
+    """The kernel in what Pallas made of the one call in this module."""
+    from jaxlib.mlir import ir
+    from jaxlib.triton import dialect
+
+    [main] = [op for op in module.body.operations if op.attributes["sym_name"].value == "main"]
+    [call] = [op for op in main.regions[0].blocks[0].operations if op.operation.name == "stablehlo.custom_call"]
+    code = ir.StringAttr(ir.DictAttr(call.operation.attributes["mhlo.backend_config"])["ir"]).value_bytes
+    with ir.Context() as context:
+        context.allow_unregistered_dialects = True
+        dialect.register_dialect(context)
+        context.load_all_available_dialects()
+        return ir.Module.parse(code).operation.get_asm(enable_debug_info=False)

@@ -1,0 +1,269 @@
+"""A whole rollout of walkers as one GPU kernel, their policy inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.custom_batching import custom_vmap
+from jaxtyping import Array, Float, Int
+
+from tutelage.env import Played
+from tutelage.envs.bipedal import physics
+from tutelage.envs.bipedal.body import Body
+from tutelage.envs.bipedal.env import WalkerState, judge
+from tutelage.envs.bipedal.kernel import Moment, Stages, _look, packed, unpacked
+from tutelage.envs.bipedal.lanes import pick, some_lane, spread, unspread, where
+from tutelage.envs.bipedal.linked import Script
+from tutelage.envs.bipedal.pages import Form, Pages, _all_of, kernels_run_here
+from tutelage.envs.bipedal.physics import Solver, World, at_rest
+from tutelage.student.nets import Flatten, TwoTowers
+
+OBS = 32  # the 24 numbers of an observation, filled up to a power of two
+NUMBERS = 24
+UNITS = 64
+
+
+class Opening(NamedTuple):
+    """How an episode begins."""
+
+    world: World
+    obs: Float[Array, "32 ..."]
+
+
+class Standing(NamedTuple):
+    """Where a slot stands between two steps."""
+
+    world: World
+    obs: Float[Array, "32 ..."]
+    time: Int[Array, "..."]  # in the episode
+    entry: Int[Array, "..."]  # of its queue
+    clock: Int[Array, "..."]  # in the rollout
+
+
+class Weights(NamedTuple):
+    """Of a tower: two hidden tanh layers and a linear one."""
+
+    w1: Float[Array, "*s 24 64"]
+    b1: Float[Array, "*s 64"]
+    w2: Float[Array, "*s 64 64"]
+    b2: Float[Array, "*s 64"]
+    w3: Float[Array, "*s 64 4"]
+    b3: Float[Array, "*s 4"]
+
+
+class Record(NamedTuple):
+    """What happened, step by step, and where the slots stand in the end."""
+
+    obs: Float[Array, "*s T P 24"]
+    action: Float[Array, "*s T P 4"]
+    reward: Float[Array, "*s T P"]
+    terminated: Array
+    truncated: Array
+    moment: Moment
+    time: Int[Array, "*s P"]
+    entry: Int[Array, "*s P"]
+
+
+class Rules(NamedTuple):
+    """What the kernel is made for."""
+
+    solver: Solver
+    max_steps: int
+    slots: int
+    queue: int
+    steps: int
+
+
+def played(
+    solver: Solver,
+    max_steps: int,
+    student: Any,
+    openings: tuple[WalkerState, Float[Array, "P Q 24"]],
+    noise: Float[Array, "T P 4"],
+) -> Played | None:
+    """The rollout of one seed's slots; under `vmap` those of all seeds are one kernel. None where it cannot be."""
+    if not (kernels_run_here() and isinstance(student, TwoTowers) and isinstance(student.encoder, Flatten)):
+        return None
+    layers = student.actor.layers
+    if layers[0].weight.shape != (NUMBERS, UNITS) or student.log_std is None:
+        return None
+    (states, obs), (steps, slots, _) = openings, noise.shape
+    rules = Rules(solver, max_steps, slots, obs.shape[1], steps)
+    weights = Weights(*(x for layer in layers for x in (layer.weight, layer.bias)))
+    given = (weights, (Moment(*states[:4]), obs, states.ground), noise * jnp.exp(student.log_std))
+    *record, moment, time, entry = _nested(rules, 0)(*given)
+    ground = states.ground[jnp.arange(slots), entry]
+    return Played(*record, WalkerState(*moment, time, ground))
+
+
+@lru_cache
+def _nested(rules: Rules, axes: int) -> Callable[..., Record]:
+    """`play` for values with `axes` leading axes, which makes all one batch when another comes."""
+
+    @custom_vmap
+    def run(*given: Any) -> Record:
+        shape = given[-1].shape[:axes]
+        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[axes:]), given)
+        return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), play(rules, *flat))
+
+    @run.def_vmap
+    def more(size: int, batched: Any, *given: Any) -> tuple[Record, Any]:
+        def wide(x: Array, is_batched: bool) -> Array:
+            return x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
+
+        record = _nested(rules, axes + 1)(*jax.tree.map(wide, given, tuple(batched)))
+        return record, jax.tree.map(lambda _: True, record)
+
+    return run
+
+
+@lru_cache
+def script(rules: Rules, n: int, seeds: int) -> Script:
+    """A step of n walkers of so many seeds."""
+    s, q, stages = Script(n), rules.queue, Stages(rules.solver)
+    one = jax.ShapeDtypeStruct((1,), jnp.float32)
+    world = jax.eval_shape(lambda x: at_rest((Body(x, x, x, x, x, x),) * 5), one)
+    obs = jax.ShapeDtypeStruct((OBS, 1), jnp.float32)
+    number = jax.ShapeDtypeStruct((1,), jnp.int32)
+    s.add_pages("standing", Form.of(Standing(world, obs, number, number, number)))
+    s.add_pages("opening", Form.of(Opening(world, obs)), n * q)
+    s.add_array("tiles", (n * q, 200, 8))
+    shapes = ((OBS, UNITS), (UNITS,), (UNITS, UNITS), (UNITS,), (UNITS, 4), (4,))
+    for name, shape in zip(Weights._fields, shapes, strict=True):
+        s.add_array(name, (seeds, *shape))
+    s.add_array("noise", (n, rules.steps, 4))
+    s.add_array("seen", (n, rules.steps, OBS))
+    s.add_array("done", (n, rules.steps, 4))
+    s.add_array("outcome", (n, rules.steps, 4))
+
+    def act(at: Standing, w1, b1, w2, b2, w3, b3, noise, seen, done, lane):
+        seed = lane // rules.slots
+        hidden = jnp.tanh(_layer(w1, b1, seed, at.obs, UNITS))
+        hidden = jnp.tanh(_layer(w2, b2, seed, hidden, UNITS))
+        action = _layer(w3, b3, seed, hidden, 4) + noise[_row(lane, at.clock, 4)]
+        seen[_row(lane, at.clock, OBS)] = at.obs
+        done[_row(lane, at.clock, 4)] = action
+        return tuple(unspread(action))
+
+    def look(tiles, lane, at: Standing):
+        return lambda cell: _look(tiles, lane * q + at.entry, cell)
+
+    def feel(at, efforts, tiles, lane):
+        return stages.feel((at.world, efforts), look(tiles, lane, at))
+
+    def solve(at, efforts, footing, lane):
+        return stages.solve((at.world, efforts), footing)
+
+    def begin(at, efforts, footing, push, lane):
+        problem = physics.problem(at.world, efforts, footing)
+        first = some_lane(problem.joints[0].x != 0)
+        return lax.cond(first, lambda: physics.first_pushed(problem, push), lambda: push)
+
+    def move(at, efforts, footing, push, lane):
+        return stages.move((at.world, efforts), footing, push)
+
+    def see(at, efforts, flight, tiles, lane):
+        return stages.see((at.world, efforts), flight, look(tiles, lane, at))
+
+    def aim(at, efforts, flight, tiles, lane):
+        return stages.aim((at.world, efforts), flight, look(tiles, lane, at))
+
+    def touch(at, efforts, flight, aimed, tiles, lane):
+        return stages.touch((at.world, efforts), flight, aimed, look(tiles, lane, at))
+
+    def bounce(flight, aimed, touched, lane):
+        return stages.bounce(flight, aimed, touched)
+
+    def turn(at: Standing, efforts, push, flight, found, *rest):
+        *openings, outcome, lane = rest
+        fallen, rays = found
+        world = World(flight.end, push.joints, flight.memory, flight.feet, jnp.zeros_like(fallen))
+        time = at.time + 1
+        numbers, reward, terminated, truncated = judge(
+            rules.max_steps, at.world, world, efforts, fallen, unspread(rays), time
+        )
+        flags = [terminated.astype(jnp.float32), truncated.astype(jnp.float32)]
+        outcome[_row(lane, at.clock, 4)] = spread([reward, *flags, jnp.zeros_like(reward)])
+        ends = terminated | truncated
+        entry = jnp.where(ends, (at.entry + 1) % q, at.entry)
+        going = Opening(world, spread([*numbers, *[jnp.zeros_like(reward)] * (OBS - NUMBERS)]))
+
+        def opened():
+            tiles = [ref[_all_of(ref.shape[:-1], lane * q + entry)] for ref in openings]
+            return where(ends, s.forms["opening"].read(tiles, pick), going)
+
+        state = lax.cond(some_lane(ends), opened, lambda: going)
+        return Standing(*state, jnp.where(ends, 0, time), entry, at.clock + 1)
+
+    s.add(act, ["standing"], "efforts", looks=[*Weights._fields, "noise"], logs=["seen", "done"])
+    s.add(feel, ["standing", "efforts"], "footing", looks=["tiles"])
+    s.add(solve, ["standing", "efforts", "footing"], "push")
+    if rules.solver == "reduced":
+        s.add(begin, ["standing", "efforts", "footing", "push"], "push")
+    s.add(move, ["standing", "efforts", "footing", "push"], "flight")
+    s.add(see, ["standing", "efforts", "flight"], "found", looks=["tiles"])
+    for _ in range(physics.effort(rules.solver).rounds):
+        s.add(aim, ["standing", "efforts", "flight"], "aimed", looks=["tiles"])
+        s.add(touch, ["standing", "efforts", "flight", "aimed"], "touched", looks=["tiles"])
+        s.add(bounce, ["flight", "aimed", "touched"], "flight")
+    s.add(turn, ["standing", "efforts", "push", "flight", "found"], "standing", looks=["opening"], logs=["outcome"])
+    return s
+
+
+def _layer(weight: Any, bias: Any, seed: Int[Array, "1"], x: Float[Array, "k 1"], units: int) -> Float[Array, "u 1"]:
+    """x·W + b, with the weights of this seed."""
+    shape = (x.shape[0], units, 1)
+    at = [lax.broadcasted_iota(jnp.int32, shape, k) for k in range(2)]
+    w = weight[(jnp.broadcast_to(seed, shape), *at)]
+    b = bias[(jnp.broadcast_to(seed, shape[1:]), lax.broadcasted_iota(jnp.int32, shape[1:], 0))]
+    return jnp.sum(w * jnp.expand_dims(x, 1), axis=0) + b
+
+
+def _row(lane: Int[Array, "1"], clock: Int[Array, "1"], width: int) -> tuple[Array, ...]:
+    """Where an environment's numbers of a step lie."""
+    shape = (width, 1)
+    return jnp.broadcast_to(lane, shape), jnp.broadcast_to(clock, shape), lax.broadcasted_iota(jnp.int32, shape, 0)
+
+
+def play(
+    rules: Rules,
+    weights: Weights,
+    openings: tuple[Moment, Float[Array, "s P Q 24"], Float[Array, "s P Q 200 8"]],
+    noise: Float[Array, "s T P 4"],
+    *,
+    interpret: bool = False,
+) -> Record:
+    """The rollouts of s seeds with P slots each. The noise is what is added to the policy's means."""
+    seeds, slots, q = noise.shape[0], rules.slots, rules.queue
+    n = seeds * slots
+    moment, obs, tiles = jax.tree.map(lambda x: x.reshape(n * q, *x.shape[3:]), openings)
+    moment = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), moment)
+    opening = Opening(unpacked(moment), jnp.pad(obs.T, ((0, OBS - NUMBERS), (0, 0))))
+    first = jax.tree.map(lambda x: x[..., ::q], opening)
+    none = jnp.zeros(n, jnp.int32)
+    s = script(rules, n, seeds)
+    given = _laid(s, "standing", Standing(*first, none, none, none)) | _laid(s, "opening", opening)
+    w1 = jnp.pad(weights.w1, ((0, 0), (0, OBS - NUMBERS), (0, 0)))
+    given |= weights._replace(w1=w1)._asdict()
+    given |= {"tiles": tiles, "noise": jnp.swapaxes(noise, 1, 2).reshape(n, rules.steps, 4)}
+    out = s.interpreted(given, rules.steps) if interpret else s.run(given, rules.steps)
+    end = Pages(s.forms["standing"], tuple(out[name] for name in s.pages_of("standing"))).values()
+    seen, done, outcome = (
+        jnp.swapaxes(out[name].reshape(seeds, slots, *out[name].shape[1:]), 1, 2)
+        for name in ("seen", "done", "outcome")
+    )
+    stand = jax.tree.map(
+        lambda x: jnp.moveaxis(x, -1, 0).reshape(seeds, slots, *x.shape[:-1]), (packed(end.world), end.time, end.entry)
+    )
+    flags = outcome[..., 1:3] > 0.5
+    return Record(seen[..., :NUMBERS], done, outcome[..., 0], flags[..., 0], flags[..., 1], *stand)
+
+
+def _laid(s: Script, name: str, values: Any) -> dict[str, Array]:
+    pages = Pages(s.forms[name], s.forms[name].write(values, jnp.stack))
+    return dict(zip(s.pages_of(name), pages.pages, strict=True))

@@ -1,0 +1,48 @@
+"""A rollout as one kernel finds what a rollout step by step finds."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bipedal.gpu import some_gpu
+from tutelage.envs.bipedal import WalkerDomain, play
+from tutelage.runs.presets import preset
+from tutelage.student.rollout import rollout
+
+SEEDS, STEPS = 2, 6
+QUEUE = jnp.array([[0, 1], [2, 3]])
+
+
+def rollouts(domain: WalkerDomain):
+    """Of two seeds, with two slots and two levels each; episodes are over soon."""
+    env, pool = domain.env(), jax.vmap(domain.design().sample)(jax.random.split(jax.random.key(3), 4))
+    config = preset("bipedal", "dr").student
+    build = lambda key: config.build(domain.encoder(key), env.actions, key=key)  # noqa: E731
+    students = jax.vmap(build)(jax.random.split(jax.random.key(0), SEEDS))
+    keys = jax.random.split(jax.random.key(1), SEEDS)
+    return lambda: jax.vmap(lambda key, student: rollout(key, env, student, pool, QUEUE, STEPS))(keys, students)
+
+
+def test_a_rollout_of_all_seeds_is_one_kernel(monkeypatch) -> None:
+    monkeypatch.setattr(play, "kernels_run_here", lambda: True)
+    run = rollouts(WalkerDomain())
+    with some_gpu():
+        text = jax.jit(run).trace().lower(lowering_platforms=("cuda",)).as_text()
+    assert text.count("custom_call @__gpu$xla.gpu.triton") == 1
+    assert "grid_x = 4 : i32" in text
+
+
+@pytest.mark.slow
+def test_the_kernel_finds_what_the_steps_find(monkeypatch) -> None:
+    """Through the ends of episodes, on to other levels (interpreting takes minutes to compile)."""
+    run = rollouts(WalkerDomain(max_steps=4))
+    want, stood = jax.jit(run)()
+    monkeypatch.setattr(play, "kernels_run_here", lambda: True)
+    monkeypatch.setattr(play, "play", partial(play.play, interpret=True))
+    have, stands = jax.jit(lambda: run())()  # noqa: PLW0108, a function not traced before
+    assert want.truncated.any()
+    for a, b in zip(jax.tree.leaves((have, stands)), jax.tree.leaves((want, stood)), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-3)
