@@ -12,7 +12,7 @@ from tutelage.envs.bipedal import WalkerDomain, play
 from tutelage.runs.presets import preset
 from tutelage.student.rollout import rollout
 
-SEEDS, STEPS = 2, 6
+SEEDS, STEPS = 2, 7
 QUEUE = jnp.array([[0, 1], [2, 3]])
 
 
@@ -37,8 +37,8 @@ def test_a_rollout_of_all_seeds_is_one_kernel(monkeypatch) -> None:
 
 @pytest.mark.slow
 def test_the_kernel_finds_what_the_steps_find(monkeypatch) -> None:
-    """Through the ends of episodes, on to other levels (interpreting takes minutes to compile)."""
-    run = rollouts(WalkerDomain(max_steps=4))
+    """Through the ends of short episodes, on to other levels (interpreting takes minutes to compile)."""
+    run = rollouts(WalkerDomain(max_steps=3))
     want, stood = jax.jit(run)()
     monkeypatch.setattr(play, "kernels_run_here", lambda: True)
     monkeypatch.setattr(play, "play", partial(play.play, interpret=True))
