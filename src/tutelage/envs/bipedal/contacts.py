@@ -29,7 +29,7 @@ from tutelage.envs.bipedal.body import (
     unturn,
 )
 from tutelage.envs.bipedal.ground import Cells, Look, first_cell
-from tutelage.envs.bipedal.lanes import choose, fence, index, some, spread, where
+from tutelage.envs.bipedal.lanes import choose, fence, if_used, index, known_lane, some, spread, where
 from tutelage.envs.bipedal.manifold import Manifold
 
 WINDOW = 8  # cells around a body: its length and a step's movement fit in
@@ -107,9 +107,23 @@ def survey(legs: Legs, look: Look) -> Surveyed:
 def feel(legs: Legs, surveyed: Surveyed, look: Look, memory: Memory, feet: Feet, *, at_impact: bool = False) -> Footing:
     """The contacts of the legs with the cells around them, in Box2D's order."""
     cell, cells = surveyed
-    contacts = meet(in_order(deepest(depths(legs, cells), cell), at_impact), legs, look)
-    recalled = recall(contacts, memory)
+    depth = depths(legs, cells)
+
+    def find(_: tuple[Contact, Memory]) -> tuple[Contact, Memory]:
+        contacts = meet(in_order(deepest(depth, cell), at_impact), legs, look)
+        return contacts, recall(contacts, memory)
+
+    contacts, recalled = if_used(known_lane(depth < jnp.inf), find, _nothing(legs[0][0]))
     return Footing(contacts, recalled, latched(feet, memory, recalled, at_impact))
+
+
+def _nothing(like: Num) -> tuple[Contact, Memory]:
+    """No contact, and nothing to remember."""
+    memory = empty_memory(like)
+    none, no = jnp.zeros_like(memory.normal[0]), jnp.zeros_like(memory.key, bool)
+    pair, whole = (none, none), jnp.zeros_like(memory.key)
+    lines = (none, none, none, none, pair, pair, none, none, pair, pair, none, none)
+    return Contact(memory.key, whole, (no, no), (whole, whole), no, *lines), memory
 
 
 def leg_shapes(x: Num, y: Num, angle: Num) -> Polygon:

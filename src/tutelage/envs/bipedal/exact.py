@@ -120,8 +120,8 @@ def solve(problem: Problem, iterations: Int[Array, ""] | int | None = None) -> S
     """As Box2D does, or with other than its 180 iterations."""
     bodies, velocities, drives, joints, contacts, memory = problem
     hinges = tuple(hinge(joint, bodies) for joint in JOINTS)
-    grips, used = grips_of(contacts), in_use(contacts.on)
-    held = split(GripImpulse(memory.normal, memory.tangent), SLOTS)
+    used = in_use(contacts.on)
+    grips, held = grips_of(contacts, used), split(GripImpulse(memory.normal, memory.tangent), SLOTS, used)
     joints = tuple(_warm(impulse, drive) for impulse, drive in zip(joints, drives, strict=True))
     velocities, _ = over(_start_grip, velocities, grips, held, used)
     for joint, lever, impulse in zip(JOINTS, hinges, joints, strict=True):
@@ -209,9 +209,9 @@ def _solve_three(k: Hinge, x: Num, y: Num, z: Num) -> tuple[Num, Num, Num]:
     )
 
 
-def grips_of(contacts: Contact) -> PyTree:
+def grips_of(contacts: Contact, used: InUse) -> PyTree:
     """The contacts `[8, …]`, prepared, as `split` makes them."""
-    return split(fence(_grip(contacts)), SLOTS)
+    return split(fence(_grip(contacts)), SLOTS, used)
 
 
 def _grip(c: Contact) -> Grip:

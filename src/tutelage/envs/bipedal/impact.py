@@ -216,11 +216,12 @@ def _where_each(masks: tuple[Bool[Array, "..."], ...], yes: Poses, no: Poses) ->
 
 def _stopped(contacts: Contact, poses: Poses, end: Bodies, iterations: int) -> Velocities:
     """The velocities of bodies at these poses after their contacts have stopped them."""
-    grips, count = grips_of(moved_along(contacts, poses[1:])), in_use(contacts.on)
+    used = in_use(contacts.on)
+    grips = grips_of(moved_along(contacts, poses[1:]), used)
     none = jnp.zeros_like(contacts.normal_x)
-    held = split(GripImpulse((none, none), (none, none)), SLOTS)
+    held = split(GripImpulse((none, none), (none, none)), SLOTS, used)
     velocities = tuple(b[3:] for b in end)
-    once = looped(lambda grips, s: grip_all(s[0], grips, s[1], count), grips)
+    once = looped(lambda grips, s: grip_all(s[0], grips, s[1], used), grips)
     return lax.fori_loop(0, iterations, lambda _, s: once(s), (velocities, held))[0]
 
 
@@ -245,13 +246,15 @@ def _sweep(start: Poses, end: tuple[Body, ...]) -> Sweep:
 
 def _times(sweep: Sweep, cell: Int[Array, "4 8 ..."], cells: Cells, look: Look) -> tuple[Num, ...]:
     """When each leg body is struck, as a fraction of the step; 2 for never."""
-    code = fence(_strikes(_urgencies(sweep, cells), cell))
+    urgency = fence(_urgencies(sweep, cells))
     never = jnp.full_like(sweep.x, 2.0)
-    return unspread(if_used(known_lane(code < NOTHING), lambda _: _times_of(code, sweep, look), never))
+    some_may = known_lane(urgency < jnp.inf)
+    return unspread(if_used(some_may, lambda _: _times_of(_strikes(urgency, cell), sweep, look), never))
 
 
 def _times_of(code: Int[Array, "4 4 ..."], sweep: Sweep, look: Look) -> Num:
     """When the first of these pieces of ground strikes each leg body, `[4, …]`."""
+    code = fence(code)
     near = fence(look(jnp.where(code < NOTHING, code & 255, 0)))
     edge = code >> 8 & 1 == 0
     piece = fence(where(edge, _edge(near), _box(near)))

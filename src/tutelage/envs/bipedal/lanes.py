@@ -146,6 +146,15 @@ def choose(at: Int[Array, "..."], values: Sequence[Array | float]) -> Array:
     return out
 
 
+def largest(values: Sequence[Array]) -> Array:
+    """Elementwise, found so that little of it waits for the rest."""
+    values = list(values)
+    while len(values) > 1:
+        half = len(values) // 2
+        values = [*map(jnp.maximum, values[:half], values[half : 2 * half]), *values[2 * half :]]
+    return values[0]
+
+
 def first_best(values: Sequence[Array]) -> tuple[Array, Int[Array, "..."]]:
     """The largest value and the index at which it comes first."""
     best, at = values[0], jnp.zeros_like(values[0], jnp.int32)
@@ -155,11 +164,22 @@ def first_best(values: Sequence[Array]) -> tuple[Array, Int[Array, "..."]]:
     return best, at
 
 
-def split(values: PyTree, n: int) -> PyTree:
-    """The first n entries of the leading axis, for `over`: on CPUs as they are, elsewhere one by one."""
+def split(values: PyTree, n: int, used: InUse) -> PyTree:
+    """The first n entries of the leading axis, for `over`: on CPUs as they are, elsewhere one by one.
+
+    In kernels, where an entry takes some work to find, zeros stand for those not in use.
+    """
     if on_cpu():
         return jax.tree.map(lambda v: v[:n], values)
-    return tuple(jax.tree.map(lambda v, k=k: pick(v, k), values) for k in range(n))
+
+    def entry(k: int) -> PyTree:
+        find = partial(jax.tree.map, partial(pick, k=k))
+        if used.number is None:
+            return find(values)
+        none = jax.tree.map(lambda v: jnp.zeros(v.shape[1:], v.dtype), values)
+        return lax.cond(used.number > k, find, lambda _: none, values)
+
+    return tuple(entry(k) for k in range(n))
 
 
 def join(parts: PyTree, n: int) -> PyTree:

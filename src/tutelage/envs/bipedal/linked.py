@@ -17,11 +17,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int
 
-from tutelage.envs.bipedal.lanes import pick, spread, unfenced
+from tutelage.envs.bipedal.lanes import some_lane, spread, unfenced
 from tutelage.envs.bipedal.pages import Form, _all_of
 
 Arrays = Mapping[str, Array]
@@ -62,40 +63,53 @@ class Script:
         """The names of the arrays that pages lie on."""
         return tuple(f"{name}{k}" for k in range(len(self.forms[name].shapes)))
 
+    def read(self, name: str, pages: Sequence[Any], lane: Int[Array, "..."]) -> Any:
+        """What is on pages of one environment, within a part."""
+        return self.forms[name].read(pages, partial(_entry, jnp.max(lane)))
+
     def add(
-        self, act: Callable, reads: Sequence[str], writes: str, *, looks: Sequence[str] = (), logs: Sequence[str] = ()
+        self,
+        act: Callable,
+        reads: Sequence[str],
+        writes: str,
+        *,
+        looks: Sequence[str] = (),
+        logs: Sequence[str] = (),
+        when: Callable[..., Bool[Array, "1"]] | None = None,
     ) -> None:
         """A part: what `act` makes of the values on pages, and of arrays to look into or to write to, and the lane.
 
-        It goes to the pages named by `writes`, which are as they need to be if there are none of that name yet.
+        It goes to the pages named by `writes`, which are as they need to be if there are none of that name yet. If
+        `when`, asked of the values, says no, nothing is done and written.
         """
         forms = [self.forms[name] for name in reads]
         arrays = [a for name in looks for a in (self.pages_of(name) if name in self.forms else (name,))]
-        one = [[jax.ShapeDtypeStruct((*s, 1), jnp.float32) for s in form.shapes] for form in forms]
-
-        def work(tiles: Sequence[Any], refs: Sequence[Any], lane: Int[Array, "1"]) -> Any:
-            with unfenced():
-                return act(*(f.read(t, pick) for f, t in zip(forms, tiles, strict=True)), *refs, lane)
-
         if writes not in self.forms:
+            values = [form.one for form in forms]
             shown = [self.arrays[name] for name in arrays]
             nowhere, lane = [_Void()] * len(logs), jax.ShapeDtypeStruct((1,), jnp.int32)
-            made = jax.eval_shape(lambda tiles, refs, lane: work(tiles, [*refs, *nowhere], lane), one, shown, lane)
+            with unfenced():
+                made = jax.eval_shape(lambda v, refs, lane: act(*v, *refs, *nowhere, lane), values, shown, lane)
             self.add_pages(writes, Form.of(made))
         form = self.forms[writes]
-        count = [len(f.shapes) for f in forms]
-        outs = len(form.shapes)
 
         def program(*refs: Any) -> None:
-            lane = pl.program_id(0) + jnp.zeros(1, jnp.int32)
-            tiles, at = [], 0
-            for size in count:
-                tiles.append([ref[_all_of(ref.shape[:-1], lane)] for ref in refs[at : at + size]])
-                at += size
-            written = refs[at + len(arrays) : at + len(arrays) + outs]
-            more = (*refs[at : at + len(arrays)], *refs[at + len(arrays) + outs :])
-            for ref, tile in zip(written, form.write(work(tiles, more, lane), spread), strict=True):
-                ref[_all_of(ref.shape[:-1], lane)] = tile
+            rest = list(refs)
+            take = lambda n: [rest.pop(0) for _ in range(n)]  # noqa: E731
+            pages, looked = [take(len(f.shapes)) for f in forms], take(len(arrays))
+            written, logged = take(len(form.shapes)), rest
+            lane = pl.program_id(0)
+
+            def values() -> list[Any]:
+                return [self.read(name, refs, lane) for name, refs in zip(reads, pages, strict=True)]
+
+            def work() -> None:
+                made = act(*values(), *looked, *logged, lane + jnp.zeros(1, jnp.int32))
+                for ref, tile in zip(written, form.write(made, spread), strict=True):
+                    ref[_all_of(ref.shape[:-1], lane + jnp.zeros(1, jnp.int32))] = tile
+
+            with unfenced():
+                work() if when is None else pl.when(some_lane(when(*values())))(work)
 
         pages = tuple(page for name in reads for page in self.pages_of(name))
         self.parts.append(Part(act.__name__, program, (*pages, *arrays), (*self.pages_of(writes), *logs)))
@@ -199,6 +213,15 @@ class Script:
 POINTER = "!tt.ptr<f32>"
 
 
+def _entry(lane: Int[Array, ""], page: Any, k: int) -> Array:
+    """Entry k of a page, for one environment, straight from memory."""
+    shape = page.shape[1:-1]
+    if not shape:
+        return page[k, lane] + jnp.zeros(1)
+    at = [lax.broadcasted_iota(jnp.int32, (*shape, 1), axis) for axis in range(len(shape))]
+    return page[(jnp.full((*shape, 1), k), *at, jnp.full((*shape, 1), lane))]
+
+
 class _Void:
     """Something to write to of which nothing is kept."""
 
@@ -218,4 +241,35 @@ def _triton_text(module: Any) -> str:
         context.allow_unregistered_dialects = True
         dialect.register_dialect(context)
         context.load_all_available_dialects()
-        return ir.Module.parse(code).operation.get_asm(enable_debug_info=False)
+        kernel = ir.Module.parse(code)
+        _contract(ir, kernel.operation)
+        return kernel.operation.get_asm(enable_debug_info=False)
+
+
+def _contract(ir: Any, operation: Any) -> None:
+    """Products that are used in one sum alone become one instruction with it, which the compiler would not do."""
+    for region in operation.regions:
+        for block in region:
+            for op in list(block):
+                _contract(ir, op.operation)
+                if op.operation.name in ("arith.addf", "arith.subf"):
+                    _contract_sum(ir, op.operation)
+
+
+def _contract_sum(ir: Any, op: Any) -> None:
+    def make(name: str, *operands: Any) -> Any:
+        with ir.Location.unknown():
+            return ir.Operation.create(name, [op.results[0].type], list(operands), ip=ir.InsertionPoint(op)).result
+
+    minus = op.name == "arith.subf"
+    for k in (1, 0):
+        product, other = op.operands[k].owner, op.operands[1 - k]
+        if getattr(product, "name", None) != "arith.mulf" or len(list(product.results[0].uses)) > 1:
+            continue
+        a, b = product.operands
+        if minus:
+            a, other = (make("arith.negf", a), other) if k else (a, make("arith.negf", other))
+        op.results[0].replace_all_uses_with(make("math.fma", a, b, other))
+        op.erase()
+        product.erase()
+        return

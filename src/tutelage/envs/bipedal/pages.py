@@ -43,6 +43,12 @@ class Form:
         return tuple((_power_of_two(len(self._entries(shape))), *shape) for shape in self._groups)
 
     @property
+    def one(self) -> PyTree:
+        """The values of one environment, by shape and type."""
+        leaves = [jax.ShapeDtypeStruct((*leaf.shape, 1), leaf.dtype) for leaf in self.leaves]
+        return jax.tree.unflatten(self.tree, leaves)
+
+    @property
     def _groups(self) -> tuple[Shape, ...]:
         return tuple(sorted({leaf.shape for leaf in self.leaves}, key=len))
 
@@ -58,7 +64,7 @@ class Form:
             pages.append(stack([*entries, *(jnp.zeros_like(entries[0]),) * (full[0] - len(entries))]))
         return tuple(pages)
 
-    def read(self, pages: Sequence[Page], entry: Callable[[Array, int], Array]) -> PyTree:
+    def read(self, pages: Sequence[Any], entry: Callable[[Any, int], Array]) -> PyTree:
         """The values again."""
         values: list[Any] = [None] * len(self.leaves)
         for shape, page in zip(self._groups, pages, strict=True):

@@ -22,7 +22,7 @@ from tutelage.envs.bipedal.body import (
 from tutelage.envs.bipedal.contacts import Feet, Footing, Memory, empty_memory, feel, survey
 from tutelage.envs.bipedal.exact import Drive, GripImpulse, JointImpulse, Problem, Solution, Velocities
 from tutelage.envs.bipedal.ground import Look, first_cell
-from tutelage.envs.bipedal.lanes import any_of, fence, index, some, where
+from tutelage.envs.bipedal.lanes import any_of, fence, if_used, index, known_lane, some, where
 from tutelage.envs.bipedal.position import settle
 from tutelage.envs.bipedal.scarce import where_scarce
 
@@ -149,10 +149,16 @@ def hull_touches(start: Body, end: Body, look: Look) -> Bool[Array, "..."]:
     """Whether the hull touches at the step's start, or has come so close at its end that it would be stopped."""
     cell = first_cell(start.x - HULL_REACH, HULL_WINDOW) + index(HULL_WINDOW, start.x.ndim)
     cells = fence(look(cell))
-    touches = []
-    for body, near in ((start, SKIN), (end, 0.75 * impact.TARGET)):
-        shape = fence(hull_polygon(body.x, body.y, body.angle))
-        edge = manifold.with_edge(shape, cells.x1, cells.y1, cells.x2, cells.y2)
-        box = manifold.with_box(shape, cells.left, cells.right, cells.top, cells.bottom)
-        touches.append((edge.depth <= near) | (box.depth <= near))
-    return some(touches[0] | touches[1])
+
+    def touches(_: Bool[Array, "..."]) -> Bool[Array, "..."]:
+        found = []
+        for body, near in ((start, SKIN), (end, 0.75 * impact.TARGET)):
+            shape = fence(hull_polygon(body.x, body.y, body.angle))
+            edge = manifold.with_edge(shape, cells.x1, cells.y1, cells.x2, cells.y2)
+            box = manifold.with_box(shape, cells.left, cells.right, cells.top, cells.bottom)
+            found.append((edge.depth <= near) | (box.depth <= near))
+        return some(found[0] | found[1])
+
+    top = jnp.maximum(jnp.maximum(cells.y1, cells.y2), jnp.where(cells.left < cells.right, cells.top, -jnp.inf))
+    reached = some(top >= jnp.minimum(start.y, end.y) - HULL_REACH - SKIN)
+    return if_used(known_lane(reached), touches, jnp.zeros_like(reached))

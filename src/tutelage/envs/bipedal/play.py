@@ -13,13 +13,14 @@ from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Float, Int
 
 from tutelage.env import Played
-from tutelage.envs.bipedal import physics
+from tutelage.envs.bipedal import contacts, impact, physics
 from tutelage.envs.bipedal.body import Body
+from tutelage.envs.bipedal.contacts import survey
 from tutelage.envs.bipedal.env import WalkerState, judge
 from tutelage.envs.bipedal.kernel import Moment, Stages, _look, packed, unpacked
-from tutelage.envs.bipedal.lanes import pick, some_lane, spread, unspread, where
+from tutelage.envs.bipedal.lanes import any_of, some_lane, spread, unspread
 from tutelage.envs.bipedal.linked import Script
-from tutelage.envs.bipedal.pages import Form, Pages, _all_of, kernels_run_here
+from tutelage.envs.bipedal.pages import Form, Pages, kernels_run_here
 from tutelage.envs.bipedal.physics import Solver, World, at_rest
 from tutelage.student.nets import Flatten, TwoTowers
 
@@ -125,7 +126,7 @@ def _nested(rules: Rules, axes: int) -> Callable[..., Record]:
 @lru_cache
 def script(rules: Rules, n: int, seeds: int) -> Script:
     """A step of n walkers of so many seeds."""
-    s, q, stages = Script(n), rules.queue, Stages(rules.solver)
+    s, q, stages, impacts = Script(n), rules.queue, Stages(rules.solver), physics.effort(rules.solver)
     one = jax.ShapeDtypeStruct((1,), jnp.float32)
     world = jax.eval_shape(lambda x: at_rest((Body(x, x, x, x, x, x),) * 5), one)
     obs = jax.ShapeDtypeStruct((OBS, 1), jnp.float32)
@@ -160,9 +161,10 @@ def script(rules: Rules, n: int, seeds: int) -> Script:
         return stages.solve((at.world, efforts), footing)
 
     def begin(at, efforts, footing, push, lane):
-        problem = physics.problem(at.world, efforts, footing)
-        first = some_lane(problem.joints[0].x != 0)
-        return lax.cond(first, lambda: physics.first_pushed(problem, push), lambda: push)
+        return stages.begin((at.world, efforts), footing, push)
+
+    def is_first(at, *rest):
+        return at.world.joints[0].x != 0
 
     def move(at, efforts, footing, push, lane):
         return stages.move((at.world, efforts), footing, push)
@@ -170,14 +172,24 @@ def script(rules: Rules, n: int, seeds: int) -> Script:
     def see(at, efforts, flight, tiles, lane):
         return stages.see((at.world, efforts), flight, look(tiles, lane, at))
 
-    def aim(at, efforts, flight, tiles, lane):
-        return stages.aim((at.world, efforts), flight, look(tiles, lane, at))
+    def aim(at, flight, tiles, lane):
+        ground = look(tiles, lane, at)
+        return impact.aim(flight, survey(at.world.bodies[1:], ground), ground)
 
-    def touch(at, efforts, flight, aimed, tiles, lane):
-        return stages.touch((at.world, efforts), flight, aimed, look(tiles, lane, at))
+    def aim_again(at, flight, aimed, tiles, lane):
+        return aim(at, flight, tiles, lane)
+
+    def touch(at, flight, aimed, tiles, lane):
+        ground = look(tiles, lane, at)
+        surveyed = survey(at.world.bodies[1:], ground)
+        return contacts.feel(aimed.met, surveyed, ground, flight.memory, flight.feet, at_impact=True)
 
     def bounce(flight, aimed, touched, lane):
-        return stages.bounce(flight, aimed, touched)
+        return impact.bounce(flight, aimed, touched, impacts.iterations)
+
+    def one_struck(*given):
+        [aimed] = [x for x in given if isinstance(x, impact.Aimed)]
+        return any_of(aimed.struck)
 
     def turn(at: Standing, efforts, push, flight, found, *rest):
         *openings, outcome, lane = rest
@@ -193,24 +205,22 @@ def script(rules: Rules, n: int, seeds: int) -> Script:
         entry = jnp.where(ends, (at.entry + 1) % q, at.entry)
         going = Opening(world, spread([*numbers, *[jnp.zeros_like(reward)] * (OBS - NUMBERS)]))
 
-        def opened():
-            tiles = [ref[_all_of(ref.shape[:-1], lane * q + entry)] for ref in openings]
-            return where(ends, s.forms["opening"].read(tiles, pick), going)
-
-        state = lax.cond(some_lane(ends), opened, lambda: going)
+        state = lax.cond(some_lane(ends), lambda: s.read("opening", openings, lane * q + entry), lambda: going)
         return Standing(*state, jnp.where(ends, 0, time), entry, at.clock + 1)
 
     s.add(act, ["standing"], "efforts", looks=[*Weights._fields, "noise"], logs=["seen", "done"])
     s.add(feel, ["standing", "efforts"], "footing", looks=["tiles"])
     s.add(solve, ["standing", "efforts", "footing"], "push")
     if rules.solver == "reduced":
-        s.add(begin, ["standing", "efforts", "footing", "push"], "push")
+        s.add(begin, ["standing", "efforts", "footing", "push"], "push", when=is_first)
     s.add(move, ["standing", "efforts", "footing", "push"], "flight")
     s.add(see, ["standing", "efforts", "flight"], "found", looks=["tiles"])
-    for _ in range(physics.effort(rules.solver).rounds):
-        s.add(aim, ["standing", "efforts", "flight"], "aimed", looks=["tiles"])
-        s.add(touch, ["standing", "efforts", "flight", "aimed"], "touched", looks=["tiles"])
-        s.add(bounce, ["flight", "aimed", "touched"], "flight")
+    s.add(aim, ["standing", "flight"], "aimed", looks=["tiles"])
+    for k in range(impacts.rounds):
+        if k:
+            s.add(aim_again, ["standing", "flight", "aimed"], "aimed", looks=["tiles"], when=one_struck)
+        s.add(touch, ["standing", "flight", "aimed"], "touched", looks=["tiles"], when=one_struck)
+        s.add(bounce, ["flight", "aimed", "touched"], "flight", when=one_struck)
     s.add(turn, ["standing", "efforts", "push", "flight", "found"], "standing", looks=["opening"], logs=["outcome"])
     return s
 

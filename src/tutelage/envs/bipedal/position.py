@@ -34,6 +34,7 @@ from tutelage.envs.bipedal.lanes import (
     if_used,
     in_use,
     known_lane,
+    largest,
     looped,
     on_cpu,
     over,
@@ -128,7 +129,8 @@ def _iterate(
     last: int,
 ) -> tuple[Poses, Bool[Array, "..."]]:
     """The iterations from `first` to `last` of the walkers that are active, and which of them still are."""
-    footholds, used = split(_foothold(contacts), SLOTS), in_use(contacts.on)
+    used = in_use(contacts.on)
+    footholds = split(_foothold(contacts), SLOTS, used)
     limited = [known_lane(at_lower | at_upper) for at_lower, at_upper in limits]
 
     def iterate(kept, state):
@@ -163,7 +165,8 @@ Pushed = tuple[Stances, tuple[Bool[Array, "..."], ...]]  # and which leg bodies 
 
 def push_out_struck(poses: Poses, contacts: Contact) -> Poses:
     """The position pass at a time of impact: no joints, each body by itself, and pushed out faster."""
-    footholds, used = split(_foothold(contacts), SLOTS), in_use(contacts.on)
+    used = in_use(contacts.on)
+    footholds = split(_foothold(contacts), SLOTS, used)
 
     def iterate(footholds: PyTree, state: Pushed) -> Pushed:
         before, active = state
@@ -265,8 +268,6 @@ def _bend_back(
 
 
 def _largest_move(before: Stances, after: Stances) -> Num:
-    moves = [jnp.abs(u - v) for a, b in zip(before, after, strict=True) for u, v in zip(a[:3], b[:3], strict=True)]
-    while len(moves) > 1:
-        half = len(moves) // 2
-        moves = [*map(jnp.maximum, moves[:half], moves[half : 2 * half]), *moves[2 * half :]]
-    return moves[0]
+    return largest(
+        [jnp.abs(u - v) for a, b in zip(before, after, strict=True) for u, v in zip(a[:3], b[:3], strict=True)]
+    )

@@ -14,13 +14,14 @@ length, with impulses multiplied by it, rows answer to an impulse by just as muc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Int
 
 from tutelage.envs.bipedal.body import FRICTION, INERTIA, JOINTS, MASS, SOLVING_ORDER, Num
 from tutelage.envs.bipedal.contacts import AXIS, SLOTS, Contact
@@ -34,12 +35,26 @@ from tutelage.envs.bipedal.exact import (
     Velocities,
     hinge,
 )
-from tutelage.envs.bipedal.lanes import fence, if_used, in_use, join, looped, over, split, where
+from tutelage.envs.bipedal.lanes import (
+    fence,
+    if_used,
+    in_kernel,
+    in_use,
+    join,
+    largest,
+    looped,
+    over,
+    split,
+    where,
+    while_active,
+)
 
 SWEEPS = 64
+SAME = 1e-6  # by which impulses may differ, measured as the sweeps do, and count as equal; speeds are off by no more
 
 Vector = tuple[Num, ...]  # of length 7: hull x, y, turn; left upper, lower; right upper, lower leg
 Five = tuple[Num, ...]  # of one leg: hull x, y, turn; upper, lower leg
+State = TypeVar("State", bound=tuple)
 
 
 class Row(NamedTuple):
@@ -93,8 +108,8 @@ def solve(problem: Problem) -> Solution:
     held = _scaled(GripImpulse(memory.normal, memory.tangent), rows)
     w = _started(w, bends, turning, rows, held, contacts.body >= 2)
     motors = fence(tuple(_motor(bend, drive) for bend, drive in zip(bends, drives, strict=True)))
-    footholds = split(fence(_foothold(contacts, rows)), SLOTS)
     used = in_use(contacts.on)
+    footholds = split(fence(_foothold(contacts, rows)), SLOTS, used)
 
     def sweep(kept, state):
         (motors, footholds), (w, turning, held) = kept, state
@@ -104,12 +119,26 @@ def solve(problem: Problem) -> Solution:
         w, held = over(_press, w, footholds, held, used)
         return w, tuple(turning), held
 
-    once = looped(sweep, (motors, footholds))
-    w, turning, held = lax.fori_loop(0, SWEEPS, lambda _, state: once(state), (w, turning, split(held, SLOTS)))
+    w, turning, held = _swept(looped(sweep, (motors, footholds)), (w, turning, split(held, SLOTS, used)))
     velocities = _velocities(levers, _uneven(root, w))
     none = jnp.zeros_like(w[0])
     exerted = (t / bend.length for t, bend in zip(turning, bends, strict=True))
     return velocities, tuple(JointImpulse(none, none, t, none) for t in exerted), _unscaled(join(held, AXIS), rows)
+
+
+def _swept(sweep: Callable[[State], State], state: State) -> State:
+    """The state (w, then impulses) after all sweeps; in kernels, when one changes next to nothing, which is sooner."""
+    if not in_kernel():
+        return lax.fori_loop(0, SWEEPS, lambda _, state: sweep(state), state)
+
+    def once(_: Int[Array, ""], given: tuple[State, Bool[Array, "..."]]) -> tuple[State, Bool[Array, "..."]]:
+        before, _ = given
+        after = sweep(before)
+        pairs = zip(jax.tree.leaves(before[1:]), jax.tree.leaves(after[1:]), strict=True)
+        return after, largest([jnp.abs(a - b) for a, b in pairs]) > SAME
+
+    begin = (state, jnp.ones_like(state[0][0], bool))
+    return while_active(lambda given: given[1], once, begin, last=SWEEPS)[0]
 
 
 class Levers(NamedTuple):
