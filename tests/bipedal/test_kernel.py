@@ -9,7 +9,7 @@ import pytest
 
 from bipedal.gpu import some_gpu
 from bipedal.walkers import some_walkers
-from tutelage.envs.bipedal import ground, kernel, physics
+from tutelage.envs.bipedal import ground, kernel, pages, physics
 from tutelage.envs.bipedal.pages import Pages, kernels_can_be_lowered, stage
 
 
@@ -21,17 +21,22 @@ def test_gpus_that_kernels_cannot_be_compiled_for_do_without(monkeypatch) -> Non
     assert kernel.advance("reduced") is kernel._nested(kernel.fused, "reduced", 0)
 
 
-def test_whether_kernels_can_be_compiled_is_known_while_tracing() -> None:
+def test_whether_kernels_can_be_compiled_is_known_while_tracing(monkeypatch) -> None:
     """Which is when an env asks."""
     answers = []
 
     def ask(x):
-        answers.append((kernels_can_be_lowered(("cuda",)), kernels_can_be_lowered(("cpu",))))
+        answers.append(kernels_can_be_lowered())
         return x
+
+    def refused(*_):
+        raise NotImplementedError("an unknown GPU")
 
     with some_gpu():
         jax.eval_shape(ask, jax.ShapeDtypeStruct((), jnp.float32))
-    assert answers == [(True, False)]
+        monkeypatch.setattr(pages, "written", refused)
+        jax.eval_shape(ask, jax.ShapeDtypeStruct((1,), jnp.float32))
+    assert answers == [True, False]
 
 
 @pytest.mark.parametrize("solver", ["reduced", "exact"])
@@ -106,6 +111,7 @@ def test_seeds_and_slots_become_one_batch(monkeypatch) -> None:
         return jax.vmap(partial(kernel.alone, solver))(moment, action, tiles)
 
     monkeypatch.setattr(physics, "step", push_and_look)
+    monkeypatch.setattr(kernel, "_traced_once", kernel._traced_once.__wrapped__)  # what is traced now is not kept
     given = some_walkers(6)
     nested = jax.tree.map(lambda x: x.reshape(2, 3, *x.shape[1:]), given)
     have = jax.vmap(jax.vmap(kernel._nested(fused, "reduced", 0), in_axes=(0, 0, 0)))(*nested)

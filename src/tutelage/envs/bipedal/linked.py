@@ -16,14 +16,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 from jaxtyping import Array, Bool, Int
 
+from tutelage.envs.bipedal.compiled import launch, written
 from tutelage.envs.bipedal.lanes import some_lane, spread, unfenced
-from tutelage.envs.bipedal.pages import Form, _all_of
+from tutelage.envs.bipedal.pages import Form, all_of, entry
 
 Arrays = Mapping[str, Array]
 Shapes = dict[str, jax.ShapeDtypeStruct]
@@ -65,7 +64,7 @@ class Script:
 
     def read(self, name: str, pages: Sequence[Any], lane: Int[Array, "..."]) -> Any:
         """What is on pages of one environment, within a part."""
-        return self.forms[name].read(pages, partial(_entry, jnp.max(lane)))
+        return self.forms[name].read(pages, partial(entry, lane))
 
     def add(
         self,
@@ -85,7 +84,7 @@ class Script:
         forms = [self.forms[name] for name in reads]
         arrays = [a for name in looks for a in (self.pages_of(name) if name in self.forms else (name,))]
         if writes not in self.forms:
-            values = [form.one for form in forms]
+            values = [form.values_of(1) for form in forms]
             shown = [self.arrays[name] for name in arrays]
             nowhere, lane = [_Void()] * len(logs), jax.ShapeDtypeStruct((1,), jnp.int32)
             with unfenced():
@@ -97,7 +96,7 @@ class Script:
             rest = list(refs)
             take = lambda n: [rest.pop(0) for _ in range(n)]  # noqa: E731
             pages, looked = [take(len(f.shapes)) for f in forms], take(len(arrays))
-            written, logged = take(len(form.shapes)), rest
+            made_on, logged = take(len(form.shapes)), rest
             lane = pl.program_id(0)
 
             def values() -> list[Any]:
@@ -105,8 +104,8 @@ class Script:
 
             def work() -> None:
                 made = act(*values(), *looked, *logged, lane + jnp.zeros(1, jnp.int32))
-                for ref, tile in zip(written, form.write(made, spread), strict=True):
-                    ref[_all_of(ref.shape[:-1], lane + jnp.zeros(1, jnp.int32))] = tile
+                for ref, tile in zip(made_on, form.write(made, spread), strict=True):
+                    ref[all_of(ref.shape[:-1], lane + jnp.zeros(1, jnp.int32))] = tile
 
             with unfenced():
                 work() if when is None else pl.when(some_lane(when(*values())))(work)
@@ -146,26 +145,20 @@ class Script:
 
     def run(self, given: Arrays, times: int) -> dict[str, Array]:
         """All arrays after so many rounds, as one kernel on a GPU."""
-        written = list(dict.fromkeys(name for part in self.parts for name in part.writes))
-        read = [name for name in given if name not in written]
-        started = [name for name in written if name in given]
+        outputs = list(dict.fromkeys(name for part in self.parts for name in part.writes))
+        read = [name for name in given if name not in outputs]
+        started = [name for name in outputs if name in given]
         inputs = [*read, *started]
-        out = jax.ffi.ffi_call(
-            "__gpu$xla.gpu.triton",
-            [self.arrays[name] for name in written],
-            input_output_aliases={inputs.index(name): written.index(name) for name in started},
-        )(
-            *(given[name] for name in inputs),
-            name="walk",
-            ir=self._module([*inputs, *(f"{name}'" if name in started else name for name in written)], times),
-            num_stages=np.int32(1),
-            num_warps=np.int32(1),
-            grid_x=np.int32(self.n),
-            grid_y=np.int32(1),
-            grid_z=np.int32(1),
-            debug=False,
+        parameters = [*inputs, *(f"{name}'" if name in started else name for name in outputs)]
+        out = launch(
+            self._module(parameters, times),
+            "walk",
+            [given[name] for name in inputs],
+            [self.arrays[name] for name in outputs],
+            self.n,
+            {inputs.index(name): outputs.index(name) for name in started},
         )
-        return dict(zip(written, out, strict=True))
+        return dict(zip(outputs, out, strict=True))
 
     def _module(self, parameters: Sequence[str], times: int) -> str:
         """The kernel in Triton's language, made once: it takes a while."""
@@ -203,8 +196,7 @@ class Script:
     def _function(self, part: Part) -> str:
         """A part as a function that is not to be taken apart again, named PART."""
         shapes = [self.arrays[name] for name in (*part.reads, *part.writes)]
-        lowered = jax.jit(lambda *given: self.call(part, given)).trace(*shapes).lower(lowering_platforms=("cuda",))
-        text = _triton_text(lowered.compiler_ir("stablehlo"))
+        text = written(lambda *given: self.call(part, given), shapes)
         found = re.search(r"tt\.func public @\w+\((.*?)\) (?:attributes \{.*?\} )?\{\n(.*)\n  \}\n\}", text, re.S)
         assert found, text[:200]
         return f"  tt.func private @PART({found[1]}) attributes {{noinline = true}} {{\n{found[2]}\n  }}"
@@ -213,63 +205,8 @@ class Script:
 POINTER = "!tt.ptr<f32>"
 
 
-def _entry(lane: Int[Array, ""], page: Any, k: int) -> Array:
-    """Entry k of a page, for one environment, straight from memory."""
-    shape = page.shape[1:-1]
-    if not shape:
-        return page[k, lane] + jnp.zeros(1)
-    at = [lax.broadcasted_iota(jnp.int32, (*shape, 1), axis) for axis in range(len(shape))]
-    return page[(jnp.full((*shape, 1), k), *at, jnp.full((*shape, 1), lane))]
-
-
 class _Void:
     """Something to write to of which nothing is kept."""
 
     def __setitem__(self, at: Any, value: Any) -> None:
         pass
-
-
-def _triton_text(module: Any) -> str:
-    """The kernel in what Pallas made of the one call in this module."""
-    from jaxlib.mlir import ir
-    from jaxlib.triton import dialect
-
-    [main] = [op for op in module.body.operations if op.attributes["sym_name"].value == "main"]
-    [call] = [op for op in main.regions[0].blocks[0].operations if op.operation.name == "stablehlo.custom_call"]
-    code = ir.StringAttr(ir.DictAttr(call.operation.attributes["mhlo.backend_config"])["ir"]).value_bytes
-    with ir.Context() as context:
-        context.allow_unregistered_dialects = True
-        dialect.register_dialect(context)
-        context.load_all_available_dialects()
-        kernel = ir.Module.parse(code)
-        _contract(ir, kernel.operation)
-        return kernel.operation.get_asm(enable_debug_info=False)
-
-
-def _contract(ir: Any, operation: Any) -> None:
-    """Products that are used in one sum alone become one instruction with it, which the compiler would not do."""
-    for region in operation.regions:
-        for block in region:
-            for op in list(block):
-                _contract(ir, op.operation)
-                if op.operation.name in ("arith.addf", "arith.subf"):
-                    _contract_sum(ir, op.operation)
-
-
-def _contract_sum(ir: Any, op: Any) -> None:
-    def make(name: str, *operands: Any) -> Any:
-        with ir.Location.unknown():
-            return ir.Operation.create(name, [op.results[0].type], list(operands), ip=ir.InsertionPoint(op)).result
-
-    minus = op.name == "arith.subf"
-    for k in (1, 0):
-        product, other = op.operands[k].owner, op.operands[1 - k]
-        if getattr(product, "name", None) != "arith.mulf" or len(list(product.results[0].uses)) > 1:
-            continue
-        a, b = product.operands
-        if minus:
-            a, other = (make("arith.negf", a), other) if k else (a, make("arith.negf", other))
-        op.results[0].replace_all_uses_with(make("math.fma", a, b, other))
-        op.erase()
-        product.erase()
-        return

@@ -1,7 +1,7 @@
 """Values of many environments on a few large arrays, to be handed from one kernel to the next.
 
 The GPU's compiler looks for the best way to each access to memory with an effort that grows with the square of a
-kernel's length. So a kernel reads and writes whole pages, and takes single values off them by masked sums.
+kernel's length. So a kernel writes whole pages.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 from jaxtyping import Array, Int, PyTree
 
-from tutelage.envs.bipedal.lanes import pick, spread, unfenced
+from tutelage.envs.bipedal.compiled import launch, written
+from tutelage.envs.bipedal.lanes import spread, unfenced
 
 Shape = tuple[int, ...]
 Page = Array  # [entries, …, environments], floats
@@ -42,10 +43,9 @@ class Form:
         """Of the pages, without environments: entries come first, filled up to a power of two."""
         return tuple((_power_of_two(len(self._entries(shape))), *shape) for shape in self._groups)
 
-    @property
-    def one(self) -> PyTree:
-        """The values of one environment, by shape and type."""
-        leaves = [jax.ShapeDtypeStruct((*leaf.shape, 1), leaf.dtype) for leaf in self.leaves]
+    def values_of(self, lanes: int) -> PyTree:
+        """The values of so many environments, by shape and type."""
+        leaves = [jax.ShapeDtypeStruct((*leaf.shape, lanes), leaf.dtype) for leaf in self.leaves]
         return jax.tree.unflatten(self.tree, leaves)
 
     @property
@@ -110,38 +110,53 @@ def stage(
     after the array and the numbers of the environments.
     """
     n = given[0].pages[0].shape[-1]
-    pages, sources = jax.tree.flatten([g.pages for g in given])
     read_by, array = look or (None, None)
     more = () if array is None else (array,)
+    arrays = (*(page for g in given for page in g.pages), *more)
 
-    def work(tiles: Sequence[Any], array: Any, lane: Int[Array, " lanes"]) -> PyTree:
+    def work(values: Sequence[PyTree], array: Any, lane: Int[Array, " lanes"]) -> PyTree:
         with unfenced():
-            values = [g.form.read(t, pick) for g, t in zip(given, tiles, strict=True)]
             return act(*values, *(() if read_by is None else (partial(read_by, array, lane),)))
 
-    narrow = [[jax.ShapeDtypeStruct((*p.shape[:-1], lanes), p.dtype) for p in g.pages] for g in given]
-    form = Form.of(jax.eval_shape(work, narrow, array, jax.ShapeDtypeStruct((lanes,), jnp.int32)))
+    lanes_of = jax.ShapeDtypeStruct((lanes,), jnp.int32)
+    form = Form.of(jax.eval_shape(work, [g.form.values_of(lanes) for g in given], array, lanes_of))
 
     def program(*refs: Any) -> None:
         # Lanes beyond the last environment do that one's work once more.
         lane = jnp.minimum(pl.program_id(0) * lanes + jnp.arange(lanes), n - 1)
-        tiles = [ref[_all_of(ref.shape[:-1], lane)] for ref in refs[: len(pages)]]
-        out = work(jax.tree.unflatten(sources, tiles), refs[len(pages)], lane)
-        for ref, tile in zip(refs[len(pages) + len(more) :], form.write(out, spread), strict=True):
-            ref[_all_of(ref.shape[:-1], lane)] = tile
+        at, values = 0, []
+        for g in given:
+            values.append(g.form.read(refs[at : at + len(g.pages)], partial(entry, lane)))
+            at += len(g.pages)
+        for ref, tile in zip(refs[len(arrays) :], form.write(work(values, refs[at], lane), spread), strict=True):
+            ref[all_of(ref.shape[:-1], lane)] = tile
 
     whole = partial(pl.BlockSpec, memory_space=pl.ANY)
-    out = pl.pallas_call(
+    name, out = getattr(act, "__name__", "stage"), [jax.ShapeDtypeStruct((*s, n), jnp.float32) for s in form.shapes]
+    call = pl.pallas_call(
         program,
         grid=(pl.cdiv(n, lanes),),
-        in_specs=[whole() for _ in (*pages, *more)],
-        out_specs=[whole() for _ in form.shapes],
-        out_shape=[jax.ShapeDtypeStruct((*shape, n), jnp.float32) for shape in form.shapes],
+        in_specs=[whole() for _ in arrays],
+        out_specs=[whole() for _ in out],
+        out_shape=out,
         compiler_params=triton.CompilerParams(num_warps=1, num_stages=1),
         interpret=interpret,
-        name=getattr(act, "__name__", "stage"),
-    )(*pages, *more)
-    return Pages(form, tuple(out))
+        name=name,
+    )
+    if interpret:
+        return Pages(form, tuple(call(*arrays)))
+    text = written(call, [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays])
+    return Pages(form, tuple(launch(text, name, arrays, out, pl.cdiv(n, lanes))))
+
+
+def entry(lane: Int[Array, "..."], page: Any, k: int) -> Array:
+    """Entry k of a page within a kernel, for some environments or (of which it is quickest) one."""
+    lane = jnp.max(lane) if lane.size == 1 else lane
+    shape = (*page.shape[1:-1], *(lane.shape or (1,)))
+    if shape == (1,):
+        return page[k, lane] + jnp.zeros(1)
+    at = [lax.broadcasted_iota(jnp.int32, shape, axis) for axis in range(len(shape) - 1)]
+    return page[(jnp.full(shape, k), *at, jnp.broadcast_to(lane, shape))]
 
 
 @lru_cache
@@ -150,24 +165,21 @@ def kernels_run_here() -> bool:
     return jax.default_backend() == "gpu" and kernels_can_be_lowered()
 
 
-def kernels_can_be_lowered(platforms: tuple[str, ...] | None = None) -> bool:
-    """Whether JAX would make kernels for the machine that it is on, or for another kind; also asked while tracing."""
-    number = jax.ShapeDtypeStruct((1,), jnp.float32)
-    form = Form.of(number)
+def kernels_can_be_lowered() -> bool:
+    """Whether JAX would make kernels for the GPU that it is on; also asked while tracing."""
+    one = jax.ShapeDtypeStruct((1,), jnp.float32)
 
-    def one_more(page: Page) -> tuple[Page, ...]:
-        return stage(lambda x: x + 1, [Pages(form, (page,))], None, lanes=1, interpret=False).pages
+    def add_one(given: Any, made: Any) -> None:
+        made[...] = given[...] + 1
 
     try:
-        jax.jit(one_more).trace(jax.ShapeDtypeStruct((*form.shapes[0], 1), jnp.float32)).lower(
-            lowering_platforms=platforms
-        )
+        written(pl.pallas_call(add_one, out_shape=one, compiler_params=triton.CompilerParams()), [one])
     except (NotImplementedError, RuntimeError, ValueError):
         return False
     return True
 
 
-def _all_of(axes: Shape, lane: Int[Array, " lanes"]) -> tuple[Array, ...]:
+def all_of(axes: Shape, lane: Int[Array, " lanes"]) -> tuple[Array, ...]:
     """Where all entries of leading axes are, for each environment."""
     shape = (*axes, *lane.shape)
     return (*(lax.broadcasted_iota(jnp.int32, shape, k) for k in range(len(axes))), jnp.broadcast_to(lane, shape))

@@ -97,9 +97,9 @@ def played(
     rules = Rules(solver, max_steps, slots, obs.shape[1], steps)
     weights = Weights(*(x for layer in layers for x in (layer.weight, layer.bias)))
     given = (weights, (Moment(*states[:4]), obs, states.ground), noise * jnp.exp(student.log_std))
-    *record, moment, time, entry = _nested(rules, 0)(*given)
-    ground = states.ground[jnp.arange(slots), entry]
-    return Played(*record, WalkerState(*moment, time, ground))
+    record = _nested(rules, 0)(*given)
+    ground = states.ground[jnp.arange(slots), record.entry]
+    return Played(*record[:5], WalkerState(*record.moment, record.time, ground))
 
 
 @lru_cache
@@ -127,12 +127,9 @@ def _nested(rules: Rules, axes: int) -> Callable[..., Record]:
 def script(rules: Rules, n: int, seeds: int) -> Script:
     """A step of n walkers of so many seeds."""
     s, q, stages, impacts = Script(n), rules.queue, Stages(rules.solver), physics.effort(rules.solver)
-    one = jax.ShapeDtypeStruct((1,), jnp.float32)
-    world = jax.eval_shape(lambda x: at_rest((Body(x, x, x, x, x, x),) * 5), one)
-    obs = jax.ShapeDtypeStruct((OBS, 1), jnp.float32)
-    number = jax.ShapeDtypeStruct((1,), jnp.int32)
-    s.add_pages("standing", Form.of(Standing(world, obs, number, number, number)))
-    s.add_pages("opening", Form.of(Opening(world, obs)), n * q)
+    opening, standing = jax.eval_shape(_examples)
+    s.add_pages("standing", Form.of(standing))
+    s.add_pages("opening", Form.of(opening), n * q)
     s.add_array("tiles", (n * q, 200, 8))
     shapes = ((OBS, UNITS), (UNITS,), (UNITS, UNITS), (UNITS,), (UNITS, 4), (4,))
     for name, shape in zip(Weights._fields, shapes, strict=True):
@@ -206,7 +203,7 @@ def script(rules: Rules, n: int, seeds: int) -> Script:
         going = Opening(world, spread([*numbers, *[jnp.zeros_like(reward)] * (OBS - NUMBERS)]))
 
         state = lax.cond(some_lane(ends), lambda: s.read("opening", openings, lane * q + entry), lambda: going)
-        return Standing(*state, jnp.where(ends, 0, time), entry, at.clock + 1)
+        return Standing(state.world, state.obs, jnp.where(ends, 0, time), entry, at.clock + 1)
 
     s.add(act, ["standing"], "efforts", looks=[*Weights._fields, "noise"], logs=["seen", "done"])
     s.add(feel, ["standing", "efforts"], "footing", looks=["tiles"])
@@ -223,6 +220,13 @@ def script(rules: Rules, n: int, seeds: int) -> Script:
         s.add(bounce, ["flight", "aimed", "touched"], "flight", when=one_struck)
     s.add(turn, ["standing", "efforts", "push", "flight", "found"], "standing", looks=["opening"], logs=["outcome"])
     return s
+
+
+def _examples() -> tuple[Opening, Standing]:
+    """What there is of one environment."""
+    none, number = jnp.zeros(1), jnp.zeros(1, jnp.int32)
+    world, obs = at_rest((Body(none, none, none, none, none, none),) * 5), jnp.zeros((OBS, 1))
+    return Opening(world, obs), Standing(world, obs, number, number, number)
 
 
 def _layer(weight: Any, bias: Any, seed: Int[Array, "1"], x: Float[Array, "k 1"], units: int) -> Float[Array, "u 1"]:
@@ -257,7 +261,7 @@ def play(
     first = jax.tree.map(lambda x: x[..., ::q], opening)
     none = jnp.zeros(n, jnp.int32)
     s = script(rules, n, seeds)
-    given = _laid(s, "standing", Standing(*first, none, none, none)) | _laid(s, "opening", opening)
+    given = _laid(s, "standing", Standing(first.world, first.obs, none, none, none)) | _laid(s, "opening", opening)
     w1 = jnp.pad(weights.w1, ((0, 0), (0, OBS - NUMBERS), (0, 0)))
     given |= weights._replace(w1=w1)._asdict()
     given |= {"tiles": tiles, "noise": jnp.swapaxes(noise, 1, 2).reshape(n, rules.steps, 4)}
