@@ -137,8 +137,13 @@ def depths(legs: Legs, cells: Cells) -> Num:
     """How near each candidate's points are to its reference side, `[kind, body, cell, …]`; infinite for no contact."""
     shapes = leg_shapes(*(spread([leg[k] for leg in legs]) for k in range(3)))
     edge = manifold.with_edge(shapes, cells.x1, cells.y1, cells.x2, cells.y2)
-    box = manifold.with_box(shapes, cells.left, cells.right, cells.top, cells.bottom)
-    return fence(spread([edge.depth, jnp.where(box_again(cells), jnp.inf, box.depth)]))
+
+    def boxes(_: Num) -> Num:
+        box = manifold.with_box(shapes, cells.left, cells.right, cells.top, cells.bottom)
+        return jnp.where(box_again(cells), jnp.inf, box.depth)
+
+    none = jnp.full_like(edge.depth, jnp.inf)
+    return fence(spread([edge.depth, if_used(known_lane(cells.left < cells.right), boxes, none)]))
 
 
 def box_again(cells: Cells) -> Bool[Array, "4 8 ..."]:
@@ -187,8 +192,12 @@ def meet(code: Int[Array, "8 ..."], legs: Legs, look: Look) -> Contact:
     upper = body % 2 == 0
     shape = fence(leg_polygon(x, y, angle, jnp.where(upper, *HALF_WIDTH)))
     edge = manifold.with_edge(shape, cells.x1, cells.y1, cells.x2, cells.y2)
-    box = manifold.with_box(shape, cells.left, cells.right, cells.top, cells.bottom)
-    found = fence(where(kind == 0, edge, box))
+
+    def by_kind(edge: Manifold) -> Manifold:
+        box = manifold.with_box(shape, cells.left, cells.right, cells.top, cells.bottom)
+        return where(kind == 0, edge, box)
+
+    found = fence(if_used(known_lane(there & (kind == 1)), by_kind, edge))
     ground = jnp.where(kind == 0, code & 255, 256 + cells.box)
     on = (found.on[0] & there, found.on[1] & there)
     key = jnp.where(on[0] | on[1], 512 * body + ground, -1)

@@ -48,6 +48,7 @@ from tutelage.envs.bipedal.lanes import (
     choose,
     fence,
     if_used,
+    in_kernel,
     in_use,
     index,
     known_lane,
@@ -72,6 +73,7 @@ AXES = 8  # along which the time is sought, one after the other
 CORNERS = 8  # that are followed along an axis
 LATEST = 1 - 10 * 2.0**-23  # an impact after this fraction of the step is left to the next
 SEARCH = 20  # steps to the time one corner comes
+EARLIER = 0.01  # of a step, by which rectangles come before the edges on them, which may not touch
 MAX_SHIFT = 2.0  # metres a step
 MAX_TURN = 1.5707964  # radians a step
 
@@ -273,15 +275,24 @@ def _urgencies(sweep: Sweep, cells: Cells) -> Num:
     that separates them at first. Whether the others come near in truth is for `_search` to find out.
     """
     wide = jax.tree.map(lambda v: jnp.expand_dims(v, 1), sweep)
-    piece = fence(jax.tree.map(lambda e, b: spread([e, b]), _edge(cells), _box(cells)))
-    first, axis = fence(_nearest(wide.at(0.0), wide.half_width, piece))
-    middle, a, b = _along(axis, wide.at(1.0), wide.half_width, piece)
+    edges, boxes = cells.x1 < cells.x2, (cells.left < cells.right) & ~box_again(cells)
+    if not in_kernel():
+        pieces = fence(jax.tree.map(lambda e, b: spread([e, b]), _edge(cells), _box(cells)))
+        time = _urgency(wide, pieces, spread([edges, boxes]))
+        return time - EARLIER * index(2, time.ndim - 1)
+    none = jnp.full_like(cells.x1, jnp.inf)
+    of_boxes = if_used(known_lane(boxes), lambda _: _urgency(wide, _box(cells), boxes) - EARLIER, none)
+    return spread([_urgency(wide, _edge(cells), edges), of_boxes])
+
+
+def _urgency(sweep: Sweep, piece: Piece, there: Bool[Array, "..."]) -> Num:
+    first, axis = fence(_nearest(sweep.at(0.0), sweep.half_width, piece))
+    middle, a, b = _along(axis, sweep.at(1.0), sweep.half_width, piece)
     last = fence(middle - jnp.abs(a) - jnp.abs(b))
     at_once = first < FAR
     time = jnp.where(at_once, last - 10, (first - TARGET) / (first - last))
-    time -= 0.01 * index(2, last.ndim - 1)  # rectangles before the edges on them, which may not touch
-    there = spread([cells.x1 < cells.x2, (cells.left < cells.right) & ~box_again(cells)])
-    return jnp.where(there & _apart(wide.at(0.0), wide.half_width, piece) & (at_once | (last <= NEAR)), time, jnp.inf)
+    apart = _apart(sweep.at(0.0), sweep.half_width, piece)
+    return jnp.where(there & apart & (at_once | (last <= NEAR)), time, jnp.inf)
 
 
 def _strikes(urgency: Num, cell: Int[Array, "4 8 ..."]) -> Int[Array, "4 4 ..."]:

@@ -7,7 +7,7 @@ from jaxtyping import Array
 
 from tutelage.envs.bipedal.body import Num, cos_sin
 from tutelage.envs.bipedal.ground import Cells, Look, first_cell
-from tutelage.envs.bipedal.lanes import index
+from tutelage.envs.bipedal.lanes import if_used, index, known_lane
 
 RAYS = 10
 RANGE = 160 / 30  # metres
@@ -24,7 +24,9 @@ def scan(x: Num, y: Num, look: Look) -> Array:
     cos, sin = cos_sin(0.15 * ray)
     dx, dy = RANGE * sin, -RANGE * cos
     cells = look(first_cell(x, WINDOW) + index(WINDOW, x.ndim))
-    hits = jnp.minimum(_to_edge(x, y, dx, dy, cells), _to_box(x, y, dx, dy, cells))
+    edges = _to_edge(x, y, dx, dy, cells)
+    boxes = known_lane(cells.left < cells.right)
+    hits = if_used(boxes, lambda edges: jnp.minimum(edges, _to_box(x, y, dx, dy, cells)), edges)
     return jnp.minimum(jnp.min(hits, axis=1), 1.0)
 
 
