@@ -17,10 +17,13 @@ from jaxtyping import Array
 Shapes = Sequence[jax.ShapeDtypeStruct]
 
 
-def written(call: Callable[..., Any], given: Shapes) -> str:
-    """The one kernel that `call` launches on arrays of these shapes, in Triton's language."""
+def written(call: Callable[..., Any], given: Shapes, registers: int | None = None) -> str:
+    """The one kernel that `call` launches on arrays of these shapes, in Triton's language.
+
+    The fewer registers a thread may have, the more programs run side by side, and the more each has to put aside.
+    """
     lowered = jax.jit(call).trace(*given).lower(lowering_platforms=("cuda",))
-    return _improved(lowered.compiler_ir("stablehlo"))
+    return _improved(lowered.compiler_ir("stablehlo"), registers)
 
 
 def launch(
@@ -40,7 +43,7 @@ def launch(
     )
 
 
-def _improved(module: Any) -> str:
+def _improved(module: Any, registers: int | None) -> str:
     """The kernel in what Pallas made of the one call in this module."""
     from jaxlib.mlir import ir
     from jaxlib.triton import dialect
@@ -55,6 +58,8 @@ def _improved(module: Any) -> str:
         kernel = ir.Module.parse(code)
         with ir.Location.unknown():
             _contract(ir, kernel.operation)
+        if registers is not None:
+            kernel.operation.attributes["ttg.maxnreg"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), registers)
         return str(kernel.operation.get_asm(enable_debug_info=False))
 
 

@@ -56,6 +56,11 @@ class Lanes(NamedTuple):
         return cls(feel=four, solve=many, begin=many, move=many, see=two, aim=one, touch=four, bounce=many)
 
 
+# The registers a thread of each may have where there are many programs: without a limit all would take the most there
+# are, and a GPU's processors could hold but eight programs each.
+REGISTERS = Lanes(feel=128, solve=168, begin=168, move=128, see=96, aim=96, touch=128, bounce=168)
+
+
 class Moment(NamedTuple):
     """A `World` as an environment's state holds it: bodies and joints lie on axes."""
 
@@ -205,8 +210,11 @@ def fused(
     efforts = (action[0], action[1], action[2], action[3])
     ground = (_look, tiles)
 
+    crowded = action.shape[1] > 2 * PROGRAMS
+
     def run(act: Callable, given: Sequence[Pages], look: Any = None) -> Pages:
-        return stage(act, given, look, lanes=getattr(lanes, act.__name__), interpret=interpret)
+        mine, registers = (getattr(table, act.__name__) for table in (lanes, REGISTERS))
+        return stage(act, given, look, lanes=mine, registers=registers if crowded else None, interpret=interpret)
 
     stages = Stages(solver)
     given = Pages.of((unpacked(moment), efforts))

@@ -43,6 +43,7 @@ class Script:
     """What the kernel does in a step, part by part, for n environments. Each program has one of them."""
 
     n: int
+    registers: int | None = None  # that a thread may have
     forms: dict[str, Form] = field(default_factory=dict)
     arrays: Shapes = field(default_factory=dict)
     parts: list[Part] = field(default_factory=list)
@@ -179,7 +180,8 @@ class Script:
         bodies = "\n".join(text.replace("@PART(", f"@{name}(", 1) for text, name in functions.items())
         arguments = ", ".join(f"%a{k}: {POINTER} {{tt.divisibility = 32 : i32}}" for k in range(len(parameters)))
         loop = "\n".join(f"      {call}\n      gpu.barrier" for call in calls)
-        return f"""module @walk {{
+        limit = "" if self.registers is None else f" attributes {{ttg.maxnreg = {self.registers} : i32}}"
+        return f"""module @walk{limit} {{
 {bodies}
   tt.func public @walk({arguments}) {{
     %first = arith.constant 0 : i32

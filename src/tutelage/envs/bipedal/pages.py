@@ -102,6 +102,7 @@ def stage(
     look: tuple[Callable, Array] | None,
     *,
     lanes: int,
+    registers: int | None = None,
     interpret: bool,
 ) -> Pages:
     """`act` of what is on the pages as one kernel, in which each program works on `lanes` environments.
@@ -145,7 +146,7 @@ def stage(
     )
     if interpret:
         return Pages(form, tuple(call(*arrays)))
-    text = written(call, [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays])
+    text = written(call, [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays], registers)
     return Pages(form, tuple(launch(text, name, arrays, out, pl.cdiv(n, lanes))))
 
 

@@ -27,6 +27,8 @@ from tutelage.student.nets import Flatten, TwoTowers
 OBS = 32  # the 24 numbers of an observation, filled up to a power of two
 NUMBERS = 24
 UNITS = 64
+CROWD = 1056  # programs that an H200 holds if each takes all registers it can use; where there are more,
+REGISTERS = 128  # twice as many fit
 
 
 class Opening(NamedTuple):
@@ -126,7 +128,8 @@ def _nested(rules: Rules, axes: int) -> Callable[..., Record]:
 @lru_cache
 def script(rules: Rules, n: int, seeds: int) -> Script:
     """A step of n walkers of so many seeds."""
-    s, q, stages, impacts = Script(n), rules.queue, Stages(rules.solver), physics.effort(rules.solver)
+    s, q = Script(n, REGISTERS if n > CROWD else None), rules.queue
+    stages, impacts = Stages(rules.solver), physics.effort(rules.solver)
     opening, standing = jax.eval_shape(_examples)
     s.add_pages("standing", Form.of(standing))
     s.add_pages("opening", Form.of(opening), n * q)

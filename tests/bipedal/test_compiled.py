@@ -1,0 +1,67 @@
+"""Kernels as they are handed to the GPU's compiler. None runs here: what is written is read."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
+
+from bipedal.gpu import some_gpu
+from tutelage.envs.bipedal.compiled import written
+
+EIGHT = jax.ShapeDtypeStruct((8,), jnp.float32)
+
+
+def text_of(act, registers=None) -> str:
+    """The kernel that makes act(x, y, z) of three arrays."""
+
+    def program(x, y, z, out) -> None:
+        out[...] = act(x[...], y[...], z[...])
+
+    call = pl.pallas_call(program, out_shape=EIGHT, compiler_params=triton.CompilerParams(num_warps=1))
+    with some_gpu():
+        return written(call, [EIGHT] * 3, registers)
+
+
+def term(text: str, name: str) -> str:
+    """What a value is made of, in terms of what was loaded: a, b, c in that order."""
+    loads = re.findall(r"(%\w+) = tt\.load", text)
+    if name in loads:
+        return "abc"[loads.index(name)]
+    op, operands = re.findall(rf"{name} = (\S+) (%.*?) :", text)[0]
+    inner = [term(text, operand) for operand in operands.split(", ")]
+    return f"{op.split('.')[1]}({', '.join(inner)})"
+
+
+@pytest.mark.parametrize(
+    ("act", "made"),
+    [
+        (lambda x, y, z: x * y + z, "fma(a, b, c)"),
+        (lambda x, y, z: x + y * z, "fma(b, c, a)"),
+        (lambda x, y, z: x * y - z, "fma(a, b, negf(c))"),
+        (lambda x, y, z: x - y * z, "fma(negf(b), c, a)"),
+        (lambda x, y, z: x * y - y * z, "fma(negf(b), c, mulf(a, b))"),
+        (lambda x, y, z: x + y - z, "subf(addf(a, b), c)"),
+    ],
+)
+def test_a_product_goes_into_its_sum(act, made) -> None:
+    text = text_of(act)
+    [stored] = re.findall(r"tt\.store %\w+, (%\w+)", text)
+    assert term(text, stored) == made
+
+
+def test_a_product_that_is_used_again_is_kept() -> None:
+    def act(x, y, z):
+        product = x * y
+        return (product + z) / product
+
+    text = text_of(act)
+    assert text.count("mulf") == 1
+    assert "fma" not in text
+
+
+def test_registers_are_limited_where_asked() -> None:
+    assert "maxnreg = 96" in text_of(lambda x, y, z: x + y + z, 96)
+    assert "maxnreg" not in text_of(lambda x, y, z: x + y + z)
