@@ -9,7 +9,7 @@ import pytest
 
 from bipedal.walkers import some_walkers
 from tutelage.envs.bipedal import ground, kernel
-from tutelage.envs.bipedal.lanes import looped, while_active
+from tutelage.envs.bipedal.lanes import looped, unfenced, while_active
 
 
 @pytest.fixture
@@ -80,6 +80,23 @@ def test_solvers_written_for_gpus_find_the_same(as_on_a_gpu) -> None:
     assert np.asarray(want[2]).any(axis=(0, 1)).sum() > 2, "some stand"
     for a, b in zip(jax.tree.leaves(have), jax.tree.leaves(want), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-4)
+
+
+def test_solvers_written_for_kernels_find_the_same() -> None:
+    """One walker at a time, as in a kernel for a rollout: what need not be done is left out, sweeps included."""
+    moment, action, tiles = some_walkers(6)
+    sunk = moment.bodies._replace(y=moment.bodies.y - 0.1 * jnp.arange(6.0)[:, None], vy=moment.bodies.vy - 1)
+    given = (moment._replace(bodies=sunk), action, tiles)
+    want = jax.jit(stand)(*given)
+    with unfenced():
+        alone = jax.jit(lambda *given: stand(*given))  # noqa: PLW0108, a function not traced before
+        have = [alone(*jax.tree.map(lambda x, k=k: x[k : k + 1], given)) for k in range(6)]
+    for a, b in zip(jax.tree.leaves(tree_concat(have)), jax.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-4)
+
+
+def tree_concat(parts):
+    return jax.tree.map(lambda *x: jnp.concatenate(x, axis=-1), *parts)
 
 
 @pytest.mark.slow
