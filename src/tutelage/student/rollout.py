@@ -106,7 +106,7 @@ def _assemble(obs, action, log_prob, value, next_value, reward, terminated, trun
 
 def _heard(student: Student, played: Played, queue_length: int) -> Rollout:
     """The rollout that an env has played: what the student makes of it is computed here, for all steps at once."""
-    *_, obs, action, reward, terminated, truncated, _ = played
+    obs, action, reward, terminated, truncated, _ = played
     done = terminated | truncated
     start = jnp.concatenate([jnp.ones_like(done[:1]), done[:-1]])
     policy, value = student.evaluate(obs, start)

@@ -74,6 +74,8 @@ def _contract(ir: Any, operation: Any) -> None:
 
 
 def _contract_sum(ir: Any, op: Any) -> None:
+    """a·b + c, c − a·b and a·b − c, if one of the two is such a product."""
+
     def make(name: str, *operands: Any) -> Any:
         return ir.Operation.create(name, [op.results[0].type], list(operands), ip=ir.InsertionPoint(op)).result
 

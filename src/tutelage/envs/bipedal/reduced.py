@@ -50,7 +50,7 @@ from tutelage.envs.bipedal.lanes import (
 )
 
 SWEEPS = 64
-SAME = 1e-6  # by which impulses may differ, measured as the sweeps do, and count as equal; speeds are off by no more
+SAME = 1e-6  # by which a sweep may change impulses, measured in its rows, and count as changing nothing
 
 Vector = tuple[Num, ...]  # of length 7: hull x, y, turn; left upper, lower; right upper, lower leg
 Five = tuple[Num, ...]  # of one leg: hull x, y, turn; upper, lower leg
