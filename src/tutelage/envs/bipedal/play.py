@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -125,11 +126,113 @@ def _nested(rules: Rules, axes: int) -> Callable[..., Record]:
     return run
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What a step is made of, in its order: functions of what is on the script's pages."""
+
+    rules: Rules
+    script: Script
+
+    @property
+    def stages(self) -> Stages:
+        """Those of a single step."""
+        return Stages(self.rules.solver)
+
+    @property
+    def impacts(self) -> impact.Effort:
+        """How far they are followed."""
+        return physics.effort(self.rules.solver)
+
+    def act(self, at: Standing, w1, b1, w2, b2, w3, b3, noise, seen, done, lane):
+        """The policy, noise added; what it saw and did is written down."""
+        seed = lane // self.rules.slots
+        hidden = jnp.tanh(_layer(w1, b1, seed, at.obs, UNITS))
+        hidden = jnp.tanh(_layer(w2, b2, seed, hidden, UNITS))
+        action = _layer(w3, b3, seed, hidden, 4) + noise[_row(lane, at.clock, 4)]
+        seen[_row(lane, at.clock, OBS)] = at.obs
+        done[_row(lane, at.clock, 4)] = action
+        return tuple(unspread(action))
+
+    def _look(self, tiles, lane, at: Standing):
+        """The ground of the level that a slot is on."""
+        return lambda cell: _look(tiles, lane * self.rules.queue + at.entry, cell)
+
+    def feel(self, at, efforts, tiles, lane):
+        """What the legs touch."""
+        return self.stages.feel((at.world, efforts), self._look(tiles, lane, at))
+
+    def solve(self, at, efforts, footing, lane):
+        """The velocity solver."""
+        return self.stages.solve((at.world, efforts), footing)
+
+    def begin(self, at, efforts, footing, push, lane):
+        """The same again, by the exact solver."""
+        return self.stages.begin((at.world, efforts), footing, push)
+
+    def is_first(self, at, *rest):
+        """Whether an episode begins so that it is needed."""
+        return at.world.joints[0].x != 0
+
+    def move(self, at, efforts, footing, push, lane):
+        """Positions, and what is to be known of the way there."""
+        return self.stages.move((at.world, efforts), footing, push)
+
+    def see(self, at, efforts, flight, tiles, lane):
+        """Whether the hull touches, and the lidar."""
+        return self.stages.see((at.world, efforts), flight, self._look(tiles, lane, at))
+
+    def aim(self, at, flight, tiles, lane):
+        """Who is struck first."""
+        ground = self._look(tiles, lane, at)
+        return impact.aim(flight, survey(at.world.bodies[1:], ground), ground)
+
+    def aim_again(self, at, flight, aimed, tiles, lane):
+        """Who is struck next."""
+        return self.aim(at, flight, tiles, lane)
+
+    def touch(self, at, flight, aimed, tiles, lane):
+        """What the struck touch then."""
+        ground = self._look(tiles, lane, at)
+        surveyed = survey(at.world.bodies[1:], ground)
+        return contacts.feel(aimed.met, surveyed, ground, flight.memory, flight.feet, at_impact=True)
+
+    def bounce(self, flight, aimed, touched, lane):
+        """Where they go from there."""
+        return impact.bounce(flight, aimed, touched, self.impacts.iterations)
+
+    def one_struck(self, *given):
+        """Whether there is one."""
+        [aimed] = [x for x in given if isinstance(x, impact.Aimed)]
+        return any_of(aimed.struck)
+
+    def turn(self, at: Standing, efforts, push, flight, found, *rest):
+        """What the step was worth, and on to the next, or to how the next episode begins."""
+        *openings, outcome, lane = rest
+        fallen, rays = found
+        world = World(flight.end, push.joints, flight.memory, flight.feet, jnp.zeros_like(fallen))
+        time = at.time + 1
+        numbers, reward, terminated, truncated = judge(
+            self.rules.max_steps, at.world, world, efforts, fallen, unspread(rays), time
+        )
+        flags = [terminated.astype(jnp.float32), truncated.astype(jnp.float32)]
+        outcome[_row(lane, at.clock, 4)] = spread([reward, *flags, jnp.zeros_like(reward)])
+        ends = terminated | truncated
+        entry = jnp.where(ends, (at.entry + 1) % self.rules.queue, at.entry)
+        going = Opening(world, spread([*numbers, *[jnp.zeros_like(reward)] * (OBS - NUMBERS)]))
+
+        state = lax.cond(
+            some_lane(ends),
+            lambda: self.script.read("opening", openings, lane * self.rules.queue + entry),
+            lambda: going,
+        )
+        return Standing(state.world, state.obs, jnp.where(ends, 0, time), entry, at.clock + 1)
+
+
 @lru_cache
 def script(rules: Rules, n: int, seeds: int) -> Script:
     """A step of n walkers of so many seeds."""
     s, q = Script(n, REGISTERS if n > CROWD else None), rules.queue
-    stages, impacts = Stages(rules.solver), physics.effort(rules.solver)
+    parts = Parts(rules, s)
     opening, standing = jax.eval_shape(_examples)
     s.add_pages("standing", Form.of(standing))
     s.add_pages("opening", Form.of(opening), n * q)
@@ -141,87 +244,22 @@ def script(rules: Rules, n: int, seeds: int) -> Script:
     s.add_array("seen", (n, rules.steps, OBS))
     s.add_array("done", (n, rules.steps, 4))
     s.add_array("outcome", (n, rules.steps, 4))
-
-    def act(at: Standing, w1, b1, w2, b2, w3, b3, noise, seen, done, lane):
-        seed = lane // rules.slots
-        hidden = jnp.tanh(_layer(w1, b1, seed, at.obs, UNITS))
-        hidden = jnp.tanh(_layer(w2, b2, seed, hidden, UNITS))
-        action = _layer(w3, b3, seed, hidden, 4) + noise[_row(lane, at.clock, 4)]
-        seen[_row(lane, at.clock, OBS)] = at.obs
-        done[_row(lane, at.clock, 4)] = action
-        return tuple(unspread(action))
-
-    def look(tiles, lane, at: Standing):
-        return lambda cell: _look(tiles, lane * q + at.entry, cell)
-
-    def feel(at, efforts, tiles, lane):
-        return stages.feel((at.world, efforts), look(tiles, lane, at))
-
-    def solve(at, efforts, footing, lane):
-        return stages.solve((at.world, efforts), footing)
-
-    def begin(at, efforts, footing, push, lane):
-        return stages.begin((at.world, efforts), footing, push)
-
-    def is_first(at, *rest):
-        return at.world.joints[0].x != 0
-
-    def move(at, efforts, footing, push, lane):
-        return stages.move((at.world, efforts), footing, push)
-
-    def see(at, efforts, flight, tiles, lane):
-        return stages.see((at.world, efforts), flight, look(tiles, lane, at))
-
-    def aim(at, flight, tiles, lane):
-        ground = look(tiles, lane, at)
-        return impact.aim(flight, survey(at.world.bodies[1:], ground), ground)
-
-    def aim_again(at, flight, aimed, tiles, lane):
-        return aim(at, flight, tiles, lane)
-
-    def touch(at, flight, aimed, tiles, lane):
-        ground = look(tiles, lane, at)
-        surveyed = survey(at.world.bodies[1:], ground)
-        return contacts.feel(aimed.met, surveyed, ground, flight.memory, flight.feet, at_impact=True)
-
-    def bounce(flight, aimed, touched, lane):
-        return impact.bounce(flight, aimed, touched, impacts.iterations)
-
-    def one_struck(*given):
-        [aimed] = [x for x in given if isinstance(x, impact.Aimed)]
-        return any_of(aimed.struck)
-
-    def turn(at: Standing, efforts, push, flight, found, *rest):
-        *openings, outcome, lane = rest
-        fallen, rays = found
-        world = World(flight.end, push.joints, flight.memory, flight.feet, jnp.zeros_like(fallen))
-        time = at.time + 1
-        numbers, reward, terminated, truncated = judge(
-            rules.max_steps, at.world, world, efforts, fallen, unspread(rays), time
-        )
-        flags = [terminated.astype(jnp.float32), truncated.astype(jnp.float32)]
-        outcome[_row(lane, at.clock, 4)] = spread([reward, *flags, jnp.zeros_like(reward)])
-        ends = terminated | truncated
-        entry = jnp.where(ends, (at.entry + 1) % q, at.entry)
-        going = Opening(world, spread([*numbers, *[jnp.zeros_like(reward)] * (OBS - NUMBERS)]))
-
-        state = lax.cond(some_lane(ends), lambda: s.read("opening", openings, lane * q + entry), lambda: going)
-        return Standing(state.world, state.obs, jnp.where(ends, 0, time), entry, at.clock + 1)
-
-    s.add(act, ["standing"], "efforts", looks=[*Weights._fields, "noise"], logs=["seen", "done"])
-    s.add(feel, ["standing", "efforts"], "footing", looks=["tiles"])
-    s.add(solve, ["standing", "efforts", "footing"], "push")
+    s.add(parts.act, ["standing"], "efforts", looks=[*Weights._fields, "noise"], logs=["seen", "done"])
+    s.add(parts.feel, ["standing", "efforts"], "footing", looks=["tiles"])
+    s.add(parts.solve, ["standing", "efforts", "footing"], "push")
     if rules.solver == "reduced":
-        s.add(begin, ["standing", "efforts", "footing", "push"], "push", when=is_first)
-    s.add(move, ["standing", "efforts", "footing", "push"], "flight")
-    s.add(see, ["standing", "efforts", "flight"], "found", looks=["tiles"])
-    s.add(aim, ["standing", "flight"], "aimed", looks=["tiles"])
-    for k in range(impacts.rounds):
+        s.add(parts.begin, ["standing", "efforts", "footing", "push"], "push", when=parts.is_first)
+    s.add(parts.move, ["standing", "efforts", "footing", "push"], "flight")
+    s.add(parts.see, ["standing", "efforts", "flight"], "found", looks=["tiles"])
+    s.add(parts.aim, ["standing", "flight"], "aimed", looks=["tiles"])
+    for k in range(parts.impacts.rounds):
         if k:
-            s.add(aim_again, ["standing", "flight", "aimed"], "aimed", looks=["tiles"], when=one_struck)
-        s.add(touch, ["standing", "flight", "aimed"], "touched", looks=["tiles"], when=one_struck)
-        s.add(bounce, ["flight", "aimed", "touched"], "flight", when=one_struck)
-    s.add(turn, ["standing", "efforts", "push", "flight", "found"], "standing", looks=["opening"], logs=["outcome"])
+            s.add(parts.aim_again, ["standing", "flight", "aimed"], "aimed", looks=["tiles"], when=parts.one_struck)
+        s.add(parts.touch, ["standing", "flight", "aimed"], "touched", looks=["tiles"], when=parts.one_struck)
+        s.add(parts.bounce, ["flight", "aimed", "touched"], "flight", when=parts.one_struck)
+    s.add(
+        parts.turn, ["standing", "efforts", "push", "flight", "found"], "standing", looks=["opening"], logs=["outcome"]
+    )
     return s
 
 
