@@ -14,9 +14,10 @@ length, with impulses multiplied by it, rows answer to an impulse by just as muc
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -43,14 +44,17 @@ from tutelage.envs.bipedal.lanes import (
     join,
     largest,
     looped,
+    on_cpu,
     over,
     split,
     where,
     while_active,
 )
 
-SWEEPS = 64
-SAME = 1e-6  # by which a sweep may change impulses, measured in its rows, and count as changing nothing
+SWEEPS = 32
+SAME = 1e-6  # by which a sweep may change w and count as changing nothing
+LEAPS = 8  # over what further sweeps would do, each after three
+FARTHEST = 8.0  # leap, as a multiple of the last change
 
 Vector = tuple[Num, ...]  # of length 7: hull x, y, turn; left upper, lower; right upper, lower leg
 Five = tuple[Num, ...]  # of one leg: hull x, y, turn; upper, lower leg
@@ -127,18 +131,64 @@ def solve(problem: Problem) -> Solution:
 
 
 def _swept(sweep: Callable[[State], State], state: State) -> State:
-    """The state (w, then impulses) after all sweeps; in kernels, when one changes next to nothing, which is sooner."""
-    if not in_kernel():
-        return lax.fori_loop(0, SWEEPS, lambda _, state: sweep(state), state)
+    """The state (w, then impulses) after all sweeps; in kernels, when one changes next to nothing, which is sooner.
 
-    def once(_: Int[Array, ""], given: tuple[State, Bool[Array, "..."]]) -> tuple[State, Bool[Array, "..."]]:
-        before, _ = given
-        after = sweep(before)
-        pairs = zip(jax.tree.leaves(before[1:]), jax.tree.leaves(after[1:]), strict=True)
-        return after, largest([jnp.abs(a - b) for a, b in pairs]) > SAME
+    Where changes have come to shrink by the same share from one sweep to the next, they have a sum. Every third time
+    they are carried on to it at once, w as the impulses that it follows from; where that was wrong, the next sweeps
+    mend it. So 32 sweeps come closer to where they all lead than 64 would without.
+    """
+    if in_kernel():
+        return _swept_in_kernel(sweep, state)
 
-    begin = (state, jnp.ones_like(state[0][0], bool))
-    return while_active(lambda given: given[1], once, begin, last=SWEEPS)[0]
+    def once(_: Int[Array, ""], steps: tuple[Vector, State, State]) -> tuple[Vector, State, State]:
+        before, now = steps[1:]
+        return before[0], now, sweep(now)
+
+    def three(_: Int[Array, ""], state: State) -> State:
+        # On CPUs a loop, to compile faster.
+        w, before, now = fence(lax.fori_loop(0, 3, once, (state[0], state, state), unroll=not on_cpu()))
+        return _carried_on(now, _changes(before, now), _changes(w, before[0]))
+
+    state = lax.fori_loop(0, LEAPS, three, state)
+    return lax.fori_loop(0, SWEEPS - 3 * LEAPS, lambda _, state: sweep(state), state)
+
+
+class _Sweeping(NamedTuple):
+    """Where sweeps have come to."""
+
+    state: Any
+    change: Vector  # of w by the last
+    goes_on: Bool[Array, "..."]
+
+
+def _swept_in_kernel(sweep: Callable[[State], State], state: State) -> State:
+    def once(k: Int[Array, ""], at: _Sweeping) -> _Sweeping:
+        after = sweep(at.state)
+        changes = _changes(at.state, after)
+        leaps = (k % 3 == 2) & (k < 3 * LEAPS)
+        goes_on = largest([jnp.abs(v) for v in changes[0]]) > SAME
+        after = if_used(leaps, lambda after: _carried_on(after, changes, at.change), after)
+        return _Sweeping(after, changes[0], goes_on)
+
+    none = tuple(jnp.zeros_like(v) for v in state[0])
+    begin = _Sweeping(state, none, jnp.ones_like(none[0], bool))
+    return while_active(lambda at: at.goes_on, once, begin, last=SWEEPS).state
+
+
+def _changes(before: State, after: State) -> State:
+    return jax.tree.map(operator.sub, after, before)
+
+
+def _carried_on(state: State, changes: State, last: Vector) -> State:
+    """The state to which further changes add up, after the last of w and those that came then."""
+    how_far = fence(_sum_of_shares(changes[0], last))
+    return jax.tree.map(lambda v, change: v + how_far * change, state, changes)
+
+
+def _sum_of_shares(change: Vector, last: Vector) -> Num:
+    """s + s² + s³ + …, where s is the share of the last change that the next one was; none if that does not end."""
+    share = _sum([a * b for a, b in zip(change, last, strict=True)]) / jnp.maximum(_sum([b * b for b in last]), 1e-30)
+    return jnp.where((share > 0) & (share < 1), jnp.minimum(share / jnp.maximum(1 - share, 1e-3), FARTHEST), 0.0)
 
 
 class Levers(NamedTuple):
