@@ -8,7 +8,7 @@ import pytest
 from toys import tiny_maze
 from tutelage.env import Discrete, Timestep
 from tutelage.student.nets import Flatten, StudentConfig
-from tutelage.student.rollout import Rollout, episodes, gae, rollout, running_sum
+from tutelage.student.rollout import LONG, Rollout, episodes, gae, renewed, rollout, running_sum
 
 STEPS, SLOTS = 24, 4
 
@@ -136,3 +136,25 @@ def test_running_sums_start_anew_with_each_episode():
     x = jnp.arange(1.0, 7.0)[:, None]
     start = jnp.array([1, 0, 0, 1, 0, 1], bool)[:, None]
     assert running_sum(x, start)[:, 0].tolist() == [1, 3, 6, 4, 9, 6]
+
+
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])
+@pytest.mark.parametrize("numbers", [3, LONG])
+def test_episodes_that_are_done_are_replaced_and_no_others(backend, numbers, monkeypatch) -> None:
+    """However much a slot holds, and however it is written, for one seed or several."""
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    done = jnp.array([[True, False, False, True], [False, False, True, True]])
+    entry = jnp.array([[1, 0, 2, 0], [2, 1, 0, 1]])
+    openings = jax.random.normal(jax.random.key(0), (2, 4, 3, numbers))
+    going = jax.random.normal(jax.random.key(1), (2, 4, numbers))
+
+    def one(done, entry, openings, going):
+        find = lambda x: x[jnp.arange(4), entry]  # noqa: E731
+        return renewed(done, find, (openings, openings[..., 0]), (going, going[..., 0]))
+
+    states, obs = jax.vmap(one)(done, entry, openings, going)
+    for s in range(2):
+        for p in range(4):
+            want = openings[s, p, entry[s, p]] if done[s, p] else going[s, p]
+            np.testing.assert_array_equal(states[s, p], want)
+            assert obs[s, p] == want[0]

@@ -12,15 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from tutelage.env import Box, Discrete, Domain
+from tutelage.env import Box, Discrete, Domain, Env
 from tutelage.runs.config import Config
 from tutelage.runs.run import initial_state
 from tutelage.runs.train import advance
+from tutelage.student.rollout import renewed
 
 
 @dataclass(frozen=True)
 class EnvSpeed:
-    """Random actions in many envs at once, observations built, episodes started anew when they end."""
+    """Random actions in many envs at once, observations built, the next level begun when an episode ends."""
 
     envs: int
     steps_per_second: float
@@ -44,34 +45,40 @@ def env_speed(domain: Domain, envs: int, *, steps: int = 512, repeats: int = 3) 
     levels = jax.vmap(design.sample)(jax.random.split(key_level, envs))
     opening = jax.jit(jax.vmap(env.reset))(jax.random.split(key_reset, envs), levels)
     actions = _random_actions(key_act, env.actions, (steps, envs))
-
-    @jax.jit
-    def play(opening: Any, actions: jax.Array):
-        def step(carry, action):
-            state, seen = carry
-            # The key is the same throughout: what is timed is the env, not a random number generator.
-            keys = jnp.broadcast_to(key_act, (envs,))
-            state, after = jax.vmap(env.step)(keys, state, action)
-            state, obs = jax.tree.map(lambda a, b: jnp.where(_wide(after.done, a), a, b), opening, (state, after.obs))
-            # Reading every observation keeps the compiler from leaving them out.
-            seen = jax.tree.map(lambda total, x: total + x.astype(total.dtype), seen, obs)
-            return (state, seen), None
-
-        seen = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), opening[1])
-        return lax.scan(step, (opening[0], seen), actions)[0]
-
+    play = player(env)
     seconds = _best(lambda: play(opening, actions), repeats)
     return EnvSpeed(envs, envs * steps / seconds)
+
+
+def player(env: Env) -> Callable[[Any, jax.Array], Any]:
+    """Plays given actions in as many envs as there are openings; each goes from level to level, with its neighbour's
+    next. Comes to the last states and the sum of all observations: the compiler must not leave them out.
+    """
+
+    @jax.jit
+    def play(openings: Any, actions: jax.Array):
+        envs = actions.shape[1]
+        # The key is the same throughout: what is timed is the env, not a random number generator.
+        keys = jnp.broadcast_to(jax.random.key(0), (envs,))
+
+        def step(carry, action):
+            state, seen, level = carry
+            state, after = jax.vmap(env.step)(keys, state, action)
+            level = jnp.where(after.done, (level + 1) % envs, level)
+            state, obs = renewed(after.done, lambda x: x[level], openings, (state, after.obs))
+            seen = jax.tree.map(lambda total, x: total + x.astype(total.dtype), seen, obs)
+            return (state, seen, level), None
+
+        seen = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), openings[1])
+        return lax.scan(step, (openings[0], seen, jnp.arange(envs)), actions)[0][:2]
+
+    return play
 
 
 def _random_actions(key: jax.Array, space: Discrete | Box, shape: tuple[int, ...]) -> jax.Array:
     if isinstance(space, Discrete):
         return jax.random.randint(key, shape, 0, space.n)
     return jax.random.uniform(key, (*shape, space.size), minval=space.low, maxval=space.high)
-
-
-def _wide(flags: jax.Array, x: jax.Array) -> jax.Array:
-    return flags.reshape(flags.shape + (1,) * (x.ndim - 1))
 
 
 def _best(run: Callable[[], Any], repeats: int) -> float:

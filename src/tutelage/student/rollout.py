@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -75,9 +77,6 @@ def rollout(
             return _heard(student, played, length), played.end
     step_keys = jax.random.split(key_step, (steps, slots))
 
-    def opening(entry: Int[Array, " P"]):
-        return jax.tree.map(lambda x: x[jnp.arange(slots), entry], openings)
-
     def step(at: _Slots, inputs):
         noise, keys = inputs
         memory, policy, value = student.act(at.memory, at.obs, at.start)
@@ -86,11 +85,11 @@ def rollout(
         next_value = student.act(memory, after.obs, jnp.zeros_like(at.start))[2] if next_values else None
         record = (at.obs, action, policy, value, next_value, after.reward, after.terminated, after.truncated)
         entry = jnp.where(after.done, (at.entry + 1) % length, at.entry)
-        env_state, obs = _select(after.done, opening(entry), (env_state, after.obs))
+        env_state, obs = renewed(after.done, partial(_of_slots, entry), openings, (env_state, after.obs))
         return _Slots(env_state, obs, memory, after.done, entry), record
 
     first = jnp.zeros(slots, jnp.int32)
-    env_state, obs = opening(first)
+    env_state, obs = jax.tree.map(partial(_of_slots, first), openings)
     begin = _Slots(env_state, obs, student.memory(slots), jnp.ones(slots, bool), first)
     end, (obs, action, policy, *scalars) = lax.scan(step, begin, (noise, step_keys), unroll=_loop_unroll())
     return _assemble(obs, action, policy.log_prob(action), *scalars, queue_length=length), end.env
@@ -119,11 +118,29 @@ def _loop_unroll() -> int:
     return 4 if jax.default_backend() == "gpu" else 1
 
 
-def _select(choice: Bool[Array, " P"], yes: PyTree, no: PyTree) -> PyTree:
-    def pick(a: Array, b: Array) -> Array:
-        return jnp.where(choice.reshape(choice.shape + (1,) * (a.ndim - 1)), a, b)
+def _of_slots(entry: Int[Array, " P"], x: Array) -> Array:
+    return x[jnp.arange(len(entry)), entry]
 
-    return jax.tree.map(pick, yes, no)
+
+LONG = 256  # numbers of a slot
+
+
+def renewed(
+    done: Bool[Array, " P"], find: Callable[[Array], Array], openings: tuple[State, Obs], going: tuple[State, Obs]
+) -> tuple[State, Obs]:
+    """What `find` finds in the openings for slots whose episode is done, and for the others what goes on.
+
+    Few episodes are done at a time: where a slot has much, on GPUs, nothing is read or written of the others.
+    """
+    slots = jnp.arange(len(done))
+
+    def one(new: Array, old: Array) -> Array:
+        if jax.default_backend() == "gpu" and old[0].size >= LONG:
+            nowhere = len(done) + slots
+            return old.at[jnp.where(done, slots, nowhere)].set(find(new), mode="drop", unique_indices=True)
+        return jnp.where(done.reshape(done.shape + (1,) * (old.ndim - 1)), find(new), old)
+
+    return jax.tree.map(one, openings, going)
 
 
 class Episodes(eqx.Module):
