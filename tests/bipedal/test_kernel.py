@@ -10,7 +10,7 @@ import pytest
 from bipedal.gpu import some_gpu
 from bipedal.walkers import some_walkers
 from tutelage.envs.bipedal import ground, kernel, pages, physics
-from tutelage.envs.bipedal.pages import Pages, kernels_can_be_lowered, stage
+from tutelage.envs.bipedal.pages import SPAN, Pages, Stage, kernels_can_be_lowered
 
 
 def test_gpus_that_kernels_cannot_be_compiled_for_do_without(monkeypatch) -> None:
@@ -47,7 +47,7 @@ def test_a_step_can_be_lowered_for_a_gpu(solver) -> None:
     with some_gpu():
         text = step.trace(*walkers).lower(lowering_platforms=("cuda",)).as_text()
     rounds = physics.effort(solver).rounds
-    kernels = 4 + 3 * rounds + (solver == "reduced")  # feel, solve, move, see; aim, touch, bounce; begin
+    kernels = 5 + 3 * rounds + (solver == "reduced")  # feel, solve, move, settle, see; aim, touch, bounce; begin
     assert text.count("custom_call") == kernels, "these kernels, and nothing beside them"
 
 
@@ -74,10 +74,36 @@ def test_every_environment_is_read_and_written_in_its_place() -> None:
         return v["x"] + look(jnp.full(v["x"].shape, 3)), jnp.where(v["on"], v["eight"], -w["x"]), ~v["on"]
 
     pages = [Pages.of(sevens), Pages.of({"x": 10 * jnp.arange(7.0)})]
-    out = stage(act, pages, (lambda table, lane, k: table[lane, k], table), lanes=4, interpret=True).values()
+    out = Stage(4, interpret=True).run(act, pages, (lambda table, lane, k: table[lane, k], table)).values()
     np.testing.assert_allclose(out[0], sevens["x"] + table[:, 3], rtol=1e-6)
     np.testing.assert_array_equal(out[1], np.where(sevens["on"], sevens["eight"], -10 * np.arange(7.0)))
     np.testing.assert_array_equal(out[2], ~sevens["on"])
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 32])
+@pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
+def test_only_those_that_are_wanted_are_worked_on(lanes, share) -> None:
+    """Each of them once, wherever they have moved up to; the others stay as they were."""
+    n = 2 * SPAN + 44
+    wanted = jax.random.uniform(jax.random.key(1), (n,)) < share
+    kept, changed = jnp.arange(float(n)), {"x": 1000 + jnp.arange(float(n)), "eight": jnp.ones((8, n))}
+
+    def act(a, b, look):
+        return {"x": a + b["x"] + look(), "eight": b["eight"] + jnp.arange(8.0)[:, None]}
+
+    look = (lambda table, lane: table[lane], 10_000 * jnp.arange(float(n)))
+    pages = [Pages.of(kept), Pages.of(changed)]
+    out = Stage(lanes, interpret=True).run(act, pages, look, wanted=wanted, anew=False).values()
+    want = act(kept, changed, lambda: look[1])
+    for name in want:
+        np.testing.assert_array_equal(out[name], jnp.where(wanted, want[name], changed[name]), err_msg=name)
+
+
+def test_what_is_written_over_must_be_of_the_same_kind() -> None:
+    """Or it would be read as something else."""
+    pages = [Pages.of({"x": jnp.zeros(3)})]
+    with pytest.raises(AssertionError, match="other than it was given"):
+        Stage(1, interpret=True).run(lambda v: (v["x"], v["x"]), pages, anew=False)
 
 
 def test_kernels_look_at_the_same_ground() -> None:
@@ -122,16 +148,24 @@ def test_seeds_and_slots_become_one_batch(monkeypatch) -> None:
 
 
 @pytest.mark.slow
-def test_the_kernel_agrees_with_xla() -> None:
-    """Step by step, from the same states, to float rounding (interpreting takes minutes to compile)."""
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_the_kernel_agrees_with_xla(lanes) -> None:
+    """Step by step, from the same states (interpreting takes minutes to compile).
+
+    To float rounding, but for the few steps whose sweeps have not come to an end: a leap carries roundings with it.
+    """
     moment, _, tiles = some_walkers(3)
     plain = jax.jit(jax.vmap(partial(kernel.alone, "reduced")))
-    fused = jax.jit(partial(kernel.fused, "reduced", interpret=True))
+    several = kernel.Lanes(*[lanes] * len(kernel.Lanes._fields))
+    fused = jax.jit(partial(kernel.fused, "reduced", lanes=several, interpret=True))
+    errors = []
     for k in range(60):
         action = jax.random.uniform(jax.random.key(k), (3, 4), minval=-1, maxval=1)
         want, have = plain(moment, action, tiles), fused(moment, action, tiles)
-        for a, b in zip(jax.tree.leaves(have.moment.bodies), jax.tree.leaves(want.moment.bodies), strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-4)
-        np.testing.assert_allclose(have.rays[:, :10], want.rays[:, :10], atol=1e-5)
+        pairs = zip(jax.tree.leaves(have.moment.bodies), jax.tree.leaves(want.moment.bodies), strict=True)
+        errors.append(np.max([np.abs(a - b).max(axis=1) for a, b in pairs], axis=0))
+        np.testing.assert_allclose(have.rays[:, :10], want.rays[:, :10], atol=0.01)
         np.testing.assert_array_equal(have.fallen, want.fallen)
         moment = want.moment
+    assert np.mean(np.array(errors) > 1e-4) < 0.03
+    assert np.max(errors) < 0.02

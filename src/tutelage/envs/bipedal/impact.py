@@ -132,7 +132,7 @@ class Flight(NamedTuple):
     met: Poses  # where their contacts were last looked for
     memory: Memory
     feet: Feet
-    any_struck: Bool[Array, "..."]
+    unsettled: Bool[Array, "..."]  # the positions at the end are not yet final
 
 
 class Aimed(NamedTuple):
@@ -165,19 +165,19 @@ def take_off(start: Bodies, end: Bodies, memory: Memory, feet: Feet) -> Flight:
     """Before the first impact."""
     legs = tuple(b[:3] for b in start[1:])
     none = jnp.zeros_like(end[0].x)
-    return Flight(legs, (none,) * LEGS, end, legs, memory, feet, none == 0)
+    return Flight(legs, (none,) * LEGS, end, legs, memory, feet, none != 0)
 
 
 def _follow(flight: Flight, surveyed: Surveyed, look: Look, effort: Effort) -> Flight:
     """From impact to impact."""
 
     def again(state):
-        flight, k = state
+        flight, _, k = state
         aimed = aim(flight, surveyed, look)
         footing = feel(aimed.met, surveyed, look, flight.memory, flight.feet, at_impact=True)
-        return bounce(flight, aimed, footing, effort.iterations), k + 1
+        return bounce(flight, aimed, footing, effort.iterations), some_lane(any_of(aimed.struck)), k + 1
 
-    return lax.while_loop(lambda s: some_lane(s[0].any_struck) & (s[1] < effort.rounds), again, (flight, 0))[0]
+    return lax.while_loop(lambda s: s[1] & (s[2] < effort.rounds), again, (flight, jnp.bool_(True), 0))[0]
 
 
 def aim(flight: Flight, surveyed: Surveyed, look: Look) -> Aimed:
@@ -208,7 +208,7 @@ def bounce(flight: Flight, aimed: Aimed, footing: Footing, iterations: int) -> F
         for pose, velocity, body, s, t in zip(poses[1:], velocities[1:], end[1:], struck, time, strict=True)
     ]
     start = _where_each(struck, poses[1:], flight.start)
-    return Flight(start, time, (end[0], *after), met, footing.memory, footing.feet, any_of(struck))
+    return Flight(start, time, (end[0], *after), met, footing.memory, footing.feet, flight.unsettled)
 
 
 def _where_each(masks: tuple[Bool[Array, "..."], ...], yes: Poses, no: Poses) -> Poses:

@@ -1,9 +1,9 @@
 """A step of many walkers as a few GPU kernels, and who uses it.
 
 Compiled by XLA, a step is some hundred small kernels that wait for one another; at the few hundred environments of a
-training run that is all it does. Here the same functions are eight, each a stage of the step: every program holds a few
-environments, side by side on the last axis of all its values. One kernel for everything would save little, and takes
-the compiler many times as long (see `pages`).
+training run that is all it does. Here the same functions are a dozen, each a stage of the step: every program holds a
+few environments, side by side on the last axis of all its values. One kernel for everything would save little, and
+takes the compiler many times as long (see `pages`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float, Int
 
 from tutelage.envs.bipedal import contacts, exact, ground, impact, lidar, physics, reduced
-from tutelage.envs.bipedal.body import Body, hull_origin
+from tutelage.envs.bipedal.body import Bodies, Body, hull_origin
 from tutelage.envs.bipedal.contacts import Footing, Memory, survey
 from tutelage.envs.bipedal.exact import JointImpulse
 from tutelage.envs.bipedal.ground import Cells, Look, Tiles
 from tutelage.envs.bipedal.impact import Aimed, Flight
-from tutelage.envs.bipedal.lanes import any_of, pick, some_lane
-from tutelage.envs.bipedal.pages import Pages, kernels_run_here, stage
+from tutelage.envs.bipedal.lanes import any_of, pick
+from tutelage.envs.bipedal.pages import Pages, Stage, kernels_run_here
 from tutelage.envs.bipedal.physics import Efforts, Push, Solver, World
 
 PROGRAMS = 1024  # that a GPU runs side by side about as fast as one
@@ -39,6 +39,7 @@ class Lanes(NamedTuple):
     solve: int
     begin: int
     move: int
+    settle: int
     see: int
     aim: int
     touch: int
@@ -53,12 +54,12 @@ class Lanes(NamedTuple):
         """
         share = 1 << max(n // PROGRAMS, 1).bit_length() - 1
         one, two, four, many = (min(share, most) for most in (1, 2, 4, 32))
-        return cls(feel=four, solve=many, begin=many, move=many, see=two, aim=one, touch=four, bounce=many)
+        return cls(feel=four, solve=many, begin=many, move=many, settle=many, see=two, aim=one, touch=four, bounce=many)
 
 
-# The registers a thread of each may have where there are many programs: without a limit all would take the most there
-# are, and a GPU's processors could hold but eight programs each.
-REGISTERS = Lanes(feel=128, solve=168, begin=168, move=128, see=96, aim=96, touch=128, bounce=168)
+# The registers a thread of each may have where there are many programs, as measured on an H200: all would take the most
+# there are, with which a GPU's processors can hold but eight programs each. Sweeps need them all.
+REGISTERS = Lanes(feel=128, solve=255, begin=255, move=128, settle=128, see=96, aim=80, touch=128, bounce=255)
 
 
 class Moment(NamedTuple):
@@ -166,9 +167,19 @@ class Stages:
 
     def move(self, given: Given, footing: Footing, push: Push) -> Flight:
         """Positions, and what is to be known of the way there."""
-        world, _ = given
-        end = physics.moved(physics.problem(*given, footing), push, self.solver)
-        return impact.take_off(world.bodies, end, push.memory, footing.feet)
+        return self._take_off(given, footing, push, physics.moved(physics.problem(*given, footing), push, self.solver))
+
+    def start(self, given: Given, footing: Footing, push: Push) -> Flight:
+        """The same as far as a few iterations go."""
+        end, unsettled = physics.moved_a_little(physics.problem(*given, footing), push, self.solver)
+        return self._take_off(given, footing, push, end)._replace(unsettled=unsettled)
+
+    def settle(self, given: Given, footing: Footing, flight: Flight) -> Flight:
+        """The positions of those who had not settled by then."""
+        return flight._replace(end=physics.settled(physics.problem(*given, footing), flight.end, self.solver))
+
+    def _take_off(self, given: Given, footing: Footing, push: Push, end: Bodies) -> Flight:
+        return impact.take_off(given[0].bodies, end, push.memory, footing.feet)
 
     def see(self, given: Given, flight: Flight, look: Look) -> tuple[Array, Array]:
         """Whether the hull touches, and the lidar."""
@@ -176,23 +187,21 @@ class Stages:
         return physics.hull_touches(given[0].bodies[0], hull, look), lidar.scan(*hull_origin(hull), look)
 
     def aim(self, given: Given, flight: Flight, look: Look) -> Aimed:
+        """Who is struck first."""
+        return impact.aim(flight, survey(given[0].bodies[1:], look), look)
+
+    def aim_again(self, given: Given, flight: Flight, aimed: Aimed, look: Look) -> Aimed:
         """Who is struck next."""
-        none = Aimed((jnp.zeros_like(flight.any_struck),) * 4, flight.time, flight.met)
-        legs = given[0].bodies[1:]
-        return _if_any(flight.any_struck, lambda: impact.aim(flight, survey(legs, look), look), none)
+        return self.aim(given, flight, look)
 
     def touch(self, given: Given, flight: Flight, aimed: Aimed, look: Look) -> Footing:
         """What the struck touch then."""
-        legs, now = given[0].bodies[1:], (look, flight.memory, flight.feet)
-        act = lambda: contacts.feel(aimed.met, survey(legs, look), *now, at_impact=True)  # noqa: E731
-        none = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(act))
-        return _if_any(any_of(aimed.struck), act, none._replace(memory=flight.memory, feet=flight.feet))
+        surveyed = survey(given[0].bodies[1:], look)
+        return contacts.feel(aimed.met, surveyed, look, flight.memory, flight.feet, at_impact=True)
 
-    def bounce(self, flight: Flight, aimed: Aimed, footing: Footing) -> Flight:
+    def bounce(self, aimed: Aimed, footing: Footing, flight: Flight) -> Flight:
         """Where they go from there."""
-        iterations = physics.effort(self.solver).iterations
-        none = flight._replace(any_struck=jnp.zeros_like(flight.any_struck))
-        return _if_any(any_of(aimed.struck), lambda: impact.bounce(flight, aimed, footing, iterations), none)
+        return impact.bounce(flight, aimed, footing, physics.effort(self.solver).iterations)
 
 
 def fused(
@@ -212,29 +221,32 @@ def fused(
 
     crowded = action.shape[1] > 2 * PROGRAMS
 
-    def run(act: Callable, given: Sequence[Pages], look: Any = None) -> Pages:
-        mine, registers = (getattr(table, act.__name__) for table in (lanes, REGISTERS))
-        return stage(act, given, look, lanes=mine, registers=registers if crowded else None, interpret=interpret)
+    def run(act: Callable, given: Sequence[Pages], look: Any = None, **how: Any) -> Pages:
+        name = {"start": "move", "aim_again": "aim"}.get(act.__name__, act.__name__)
+        registers = getattr(REGISTERS, name) if crowded else None
+        return Stage(getattr(lanes, name), registers, interpret).run(act, given, look, **how)
 
     stages = Stages(solver)
     given = Pages.of((unpacked(moment), efforts))
     footing = run(stages.feel, [given], ground)
     push = run(stages.solve, [given, footing])
     if solver == "reduced":
-        push = run(stages.begin, [given, footing, push])
-    flight = run(stages.move, [given, footing, push])
+        first = physics.is_first(given.values()[0].joints)
+        push = run(stages.begin, [given, footing, push], wanted=first, anew=False)
+    flight = run(stages.start, [given, footing, push])
+    flight = run(stages.settle, [given, footing, flight], wanted=flight.values().unsettled, anew=False)
     fallen, rays = run(stages.see, [given, flight], ground).values()
-    for _ in range(physics.effort(solver).rounds):
-        aimed = run(stages.aim, [given, flight], ground)
-        flight = run(stages.bounce, [flight, aimed, run(stages.touch, [given, flight, aimed], ground)])
+    aimed = run(stages.aim, [given, flight], ground)
+    for k in range(physics.effort(solver).rounds):
+        struck = any_of(aimed.values().struck)
+        if k:
+            aimed = run(stages.aim_again, [given, flight, aimed], ground, wanted=struck, anew=False)
+            struck = any_of(aimed.values().struck)
+        touched = run(stages.touch, [given, flight, aimed], ground, wanted=struck)
+        flight = run(stages.bounce, [aimed, touched, flight], wanted=struck, anew=False)
     landed = flight.values()
     after = After(packed(World(landed.end, push.values().joints, landed.memory, landed.feet, fallen)), fallen, rays)
     return jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), after)
-
-
-def _if_any(wanted: Bool[Array, " lanes"], act: Callable[[], Any], otherwise: Any) -> Any:
-    """`act()` if some lane wants it: where none does, the program is done."""
-    return lax.cond(some_lane(wanted), act, lambda: otherwise)
 
 
 def _look(tiles: Any, lane: Int[Array, " lanes"], cell: Int[Array, "..."]) -> Cells:

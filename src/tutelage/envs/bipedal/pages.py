@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Bool, Int, PyTree
 
 from tutelage.envs.bipedal.compiled import launch, written
 from tutelage.envs.bipedal.lanes import spread, unfenced
@@ -96,58 +96,137 @@ def _power_of_two(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-def stage(
-    act: Callable[..., PyTree],
-    given: Sequence[Pages],
-    look: tuple[Callable, Array] | None,
-    *,
-    lanes: int,
-    registers: int | None = None,
-    interpret: bool,
-) -> Pages:
-    """`act` of what is on the pages as one kernel, in which each program works on `lanes` environments.
+SPAN = 128  # environments among which those that are wanted move up
 
-    `look` is a function and an array for it to look into. `act` is given it as well, as a function of what is left
-    after the array and the numbers of the environments.
-    """
-    n = given[0].pages[0].shape[-1]
-    read_by, array = look or (None, None)
-    more = () if array is None else (array,)
-    arrays = (*(page for g in given for page in g.pages), *more)
 
-    def work(values: Sequence[PyTree], array: Any, lane: Int[Array, " lanes"]) -> PyTree:
-        with unfenced():
-            return act(*values, *(() if read_by is None else (partial(read_by, array, lane),)))
+class Line(NamedTuple):
+    """Those that are wanted of each span of environments, first in it, and how many they are."""
 
-    lanes_of = jax.ShapeDtypeStruct((lanes,), jnp.int32)
-    form = Form.of(jax.eval_shape(work, [g.form.values_of(lanes) for g in given], array, lanes_of))
+    order: Int[Array, "n"]
+    wanted: Int[Array, "spans"]
 
-    def program(*refs: Any) -> None:
-        # Lanes beyond the last environment do that one's work once more.
-        lane = jnp.minimum(pl.program_id(0) * lanes + jnp.arange(lanes), n - 1)
-        at, values = 0, []
-        for g in given:
-            values.append(g.form.read(refs[at : at + len(g.pages)], partial(entry, lane)))
-            at += len(g.pages)
-        for ref, tile in zip(refs[len(arrays) :], form.write(work(values, refs[at], lane), spread), strict=True):
-            ref[all_of(ref.shape[:-1], lane)] = tile
+    @classmethod
+    def of(cls, wanted: Bool[Array, " n"], lanes: int) -> Line:
+        """For programs with so many lanes: if they have but one, all stay where they are."""
+        if lanes == 1:
+            return cls(jnp.arange(len(wanted)), wanted.astype(jnp.int32))
+        spans = jnp.pad(wanted, (0, -len(wanted) % SPAN)).reshape(-1, SPAN)
+        # All are compared with all: a sort takes much longer to compile.
+        at = jnp.arange(SPAN)
+        place = jnp.sum(spans[:, None, :] & (at < at[:, None]), axis=2)
+        is_at = spans[:, None, :] & (place[:, None, :] == at[:, None])
+        order = jnp.sum(jnp.where(is_at, at, 0), axis=2) + SPAN * jnp.arange(len(spans))[:, None]
+        return cls(order.reshape(-1), jnp.sum(spans, axis=1, dtype=jnp.int32))
 
-    whole = partial(pl.BlockSpec, memory_space=pl.ANY)
-    name, out = getattr(act, "__name__", "stage"), [jax.ShapeDtypeStruct((*s, n), jnp.float32) for s in form.shapes]
-    call = pl.pallas_call(
-        program,
-        grid=(pl.cdiv(n, lanes),),
-        in_specs=[whole() for _ in arrays],
-        out_specs=[whole() for _ in out],
-        out_shape=out,
-        compiler_params=triton.CompilerParams(num_warps=1, num_stages=1),
-        interpret=interpret,
-        name=name,
-    )
-    if interpret:
-        return Pages(form, tuple(call(*arrays)))
-    text = written(call, [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays], registers)
-    return Pages(form, tuple(launch(text, name, arrays, out, pl.cdiv(n, lanes))))
+    def lanes(self, refs: Sequence[Any], first: Int[Array, ""], lanes: int) -> tuple[Array, Callable[[], Array]]:
+        """Within a program: how many there are from place `first` on, and how to find them.
+
+        Lanes beyond the last that is wanted do the work of the program's first once more.
+        """
+        order, wanted = refs
+        span = len(self.order) // len(self.wanted)
+        left = wanted[first // span] - first % span
+        return left, lambda: order[first + jnp.where(jnp.arange(lanes) < left, jnp.arange(lanes), 0)]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a kernel is made of, besides what it does."""
+
+    lanes: int  # the environments that a program works on
+    registers: int | None = None  # that a thread may have
+    interpret: bool = False
+
+    def run(
+        self,
+        act: Callable[..., PyTree],
+        given: Sequence[Pages],
+        look: tuple[Callable, Array] | None = None,
+        *,
+        wanted: Bool[Array, " n"] | None = None,
+        anew: bool = True,
+    ) -> Pages:
+        """`act` of what is on the pages as one kernel; of the environments that are `wanted`, if that is said.
+
+        `look` is a function and an array for it to look into. `act` is given it as well, as a function of what is left
+        after the array and the numbers of the environments. The outcome is on pages of its own, on which nothing is
+        known of the others, or if it is not to be `anew`, on those that were given last, where they stay as they were.
+        """
+        n, lanes = given[0].pages[0].shape[-1], self.lanes
+        read_by, array = look or (None, None)
+        line = None if wanted is None else Line.of(wanted, lanes)
+        pages = [page for g in given for page in g.pages]
+        arrays = [*([] if array is None else [array]), *(line or ()), *pages]
+
+        def work(values: Sequence[PyTree], array: Any, lane: Int[Array, " lanes"]) -> PyTree:
+            with unfenced():
+                return act(*values, *(() if read_by is None else (partial(read_by, array, lane),)))
+
+        lanes_of = jax.ShapeDtypeStruct((lanes,), jnp.int32)
+        form = Form.of(jax.eval_shape(work, [g.form.values_of(lanes) for g in given], array, lanes_of))
+        assert anew or form == given[-1].form, f"{act} makes other than it was given"
+
+        def program(*refs: Any) -> None:
+            rest = list(refs)
+            looked = None if array is None else rest.pop(0)
+            lined = [rest.pop(0) for _ in line or ()]
+            read, made_on = rest[: len(pages)], rest[len(pages) :]
+
+            def write(lane: Int[Array, " lanes"]) -> None:
+                for ref, tile in zip(
+                    made_on, form.write(work(_read(given, read, lane), looked, lane), spread), strict=True
+                ):
+                    ref[all_of(ref.shape[:-1], lane)] = tile
+
+            first = pl.program_id(0) * lanes
+            if line is None:
+                # Lanes beyond the last environment do that one's work once more.
+                write(jnp.minimum(first + jnp.arange(lanes), n - 1))
+            else:
+                left, find = line.lanes(lined, first, lanes)
+                pl.when(left > 0)(lambda: write(find()))
+
+        out = [jax.ShapeDtypeStruct((*s, n), jnp.float32) for s in form.shapes]
+        aliases = {} if anew else {len(arrays) - len(out) + k: k for k in range(len(out))}
+        programs = pl.cdiv(n if line is None else len(line.order), lanes)
+        return Pages(form, tuple(self._called(program, _name(act), arrays, out, programs, aliases)))
+
+    def _called(
+        self,
+        program: Callable[..., None],
+        name: str,
+        arrays: Sequence[Array],
+        out: Sequence[jax.ShapeDtypeStruct],
+        programs: int,
+        aliases: dict[int, int],
+    ) -> Sequence[Array]:
+        """What the program makes of the arrays, all of which it may look into anywhere."""
+        whole = partial(pl.BlockSpec, memory_space=pl.ANY)
+        call = pl.pallas_call(
+            program,
+            grid=(programs,),
+            in_specs=[whole() for _ in arrays],
+            out_specs=[whole() for _ in out],
+            out_shape=out,
+            input_output_aliases=aliases,
+            compiler_params=triton.CompilerParams(num_warps=1, num_stages=1),
+            interpret=self.interpret,
+            name=name,
+        )
+        if self.interpret:
+            return call(*arrays)
+        text = written(call, [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays], self.registers)
+        return launch(text, name, arrays, out, programs, aliases)
+
+
+def _name(act: Callable) -> str:
+    return getattr(act, "__name__", "stage")
+
+
+def _read(given: Sequence[Pages], refs: Sequence[Any], lane: Int[Array, " lanes"]) -> list[PyTree]:
+    """What is on pages that lie one after the other, within a kernel."""
+    rest = iter(refs)
+    return [g.form.read([next(rest) for _ in g.pages], partial(entry, lane)) for g in given]
 
 
 def entry(lane: Int[Array, "..."], page: Any, k: int) -> Array:

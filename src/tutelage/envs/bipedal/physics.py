@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool
 
 from tutelage.envs.bipedal import exact, impact, manifold, reduced
 from tutelage.envs.bipedal.body import (
@@ -19,11 +20,11 @@ from tutelage.envs.bipedal.body import (
     Num,
     hull_polygon,
 )
-from tutelage.envs.bipedal.contacts import Feet, Footing, Memory, empty_memory, feel, survey
+from tutelage.envs.bipedal.contacts import Contact, Feet, Footing, Memory, empty_memory, feel, survey
 from tutelage.envs.bipedal.exact import Drive, GripImpulse, JointImpulse, Problem, Solution, Velocities
 from tutelage.envs.bipedal.ground import Look, first_cell
 from tutelage.envs.bipedal.lanes import any_of, fence, if_used, index, known_lane, some, where
-from tutelage.envs.bipedal.position import settle
+from tutelage.envs.bipedal.position import FEW, ITERATIONS, Limits, Poses, settle, settle_some
 from tutelage.envs.bipedal.scarce import where_scarce
 
 Solver = Literal["reduced", "exact"]
@@ -85,19 +86,54 @@ def pushed(problem: Problem, solution: Solution) -> Push:
     return Push(velocities, joints, _stored(problem.memory, pressed))
 
 
+def is_first(joints: Sequence[JointImpulse]) -> Bool[Array, "..."]:
+    """Whether an episode begins, so that the exact solver is needed (see `_solve`)."""
+    return joints[0].x != 0
+
+
 def first_pushed(problem: Problem, push: Push) -> Push:
-    """For kernels: as an episode begins what the exact solver finds (see `_solve`), else `push`."""
-    first = problem.joints[0].x != 0
-    iterations = exact.ITERATIONS * jnp.max(first.astype(jnp.int32))  # none if it is nobody's first
-    return where(first, pushed(problem, _literal((problem, push.velocities), iterations)), push)
+    """For kernels: what the exact solver finds as an episode begins."""
+    return pushed(problem, _literal((problem, push.velocities)))
 
 
 def moved(problem: Problem, push: Push, solver: Solver) -> Bodies:
     """The bodies at the end of the step, their positions settled."""
-    free = tuple(impact.moved(b[:3], v, STEP) for b, v in zip(problem.bodies, push.velocities, strict=True))
-    limits = tuple((d.at_lower, d.at_upper) for d in problem.drives)
-    poses = settle(tuple(b[:3] for b in free), problem.contacts, limits, 0.0 if solver == "exact" else 1e-4)
-    return tuple(b._replace(x=p[0], y=p[1], angle=p[2]) for p, b in zip(poses, free, strict=True))
+    free = _set_free(problem, push)
+    return _placed(free, settle(_poses(free), *_ties(problem), _still(solver)))
+
+
+def moved_a_little(problem: Problem, push: Push, solver: Solver) -> tuple[Bodies, Bool[Array, "..."]]:
+    """The same after a few iterations, and which walkers have not settled by then."""
+    free = _set_free(problem, push)
+    poses, unsettled = settle_some(_poses(free), *_ties(problem), _still(solver), 0, FEW)
+    return _placed(free, poses), unsettled
+
+
+def settled(problem: Problem, bodies: Bodies, solver: Solver) -> Bodies:
+    """The bodies of those that have not, settled."""
+    return _placed(bodies, settle_some(_poses(bodies), *_ties(problem), _still(solver), FEW, ITERATIONS)[0])
+
+
+def _set_free(problem: Problem, push: Push) -> Bodies:
+    """The bodies, each by itself, at the end of the step."""
+    return tuple(impact.moved(b[:3], v, STEP) for b, v in zip(problem.bodies, push.velocities, strict=True))
+
+
+def _poses(bodies: Bodies) -> Poses:
+    return tuple(b[:3] for b in bodies)
+
+
+def _placed(bodies: Bodies, poses: Poses) -> Bodies:
+    return tuple(b._replace(x=p[0], y=p[1], angle=p[2]) for p, b in zip(poses, bodies, strict=True))
+
+
+def _ties(problem: Problem) -> tuple[Contact, Limits]:
+    return problem.contacts, tuple((d.at_lower, d.at_upper) for d in problem.drives)
+
+
+def _still(solver: Solver) -> float:
+    """The movement at which all counts as in place."""
+    return 0.0 if solver == "exact" else 1e-4
 
 
 def effort(solver: Solver) -> impact.Effort:
@@ -115,16 +151,16 @@ def _solve(problem: Problem) -> Solution:
     same. That it is to go on is known by the impulses in the joints' points, which only the exact solver leaves behind.
     """
     found = reduced.solve(problem)
-    return where_scarce(problem.joints[0].x != 0, _literal, (problem, found[0]), found, share=16)
+    return where_scarce(is_first(problem.joints), _literal, (problem, found[0]), found, share=16)
 
 
-def _literal(given: tuple[Problem, Velocities], iterations: Int[Array, ""] | int = exact.ITERATIONS) -> Solution:
+def _literal(given: tuple[Problem, Velocities]) -> Solution:
     """What the exact solver makes of a problem for which the reduced one found these velocities.
 
     If they are the same, all of a joint's impulses are counted as its motor's.
     """
     problem, found = given
-    velocities, joints, pressed = exact.solve(problem, iterations)
+    velocities, joints, pressed = exact.solve(problem)
     pairs = [(u, v) for old, new in zip(found, velocities, strict=True) for u, v in zip(old, new, strict=True)]
     differs = any_of([jnp.abs(u - v) > SAME for u, v in pairs])
     none = jnp.zeros_like(joints[0].x)

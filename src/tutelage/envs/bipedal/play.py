@@ -171,7 +171,7 @@ class Parts:
 
     def is_first(self, at, *rest):
         """Whether an episode begins so that it is needed."""
-        return at.world.joints[0].x != 0
+        return physics.is_first(at.world.joints)
 
     def move(self, at, efforts, footing, push, lane):
         """Positions, and what is to be known of the way there."""

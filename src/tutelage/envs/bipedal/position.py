@@ -102,33 +102,28 @@ class Foothold(NamedTuple):
     inverse_inertia: Num
 
 
-def settle(poses: Poses, contacts: Contact, limits: Sequence[tuple], still: float) -> Poses:
+Limits = Sequence[tuple[Bool[Array, "..."], Bool[Array, "..."]]]  # of each joint: was it at its lower, at its upper?
+
+
+def settle(poses: Poses, contacts: Contact, limits: Limits, still: float) -> Poses:
     """At most 60 iterations over contacts, then joints; fewer if all is in place or none of it moves more than `still`.
 
-    `limits` says of each joint whether it was at its lower and at its upper limit when the step began.
+    `limits` is as it was when the step began.
     """
-    active = jnp.ones_like(poses[0][0], bool)
     if not on_cpu():
-        return _iterate(poses, active, contacts, limits, still, 0, ITERATIONS)[0]
+        return settle_some(poses, contacts, limits, still, 0, ITERATIONS)[0]
 
-    def go_on(given: tuple[Poses, Bool[Array, "..."], Contact, Sequence[tuple]]) -> Poses:
-        poses, active, contacts, limits = given
-        return _iterate(poses, active, contacts, limits, still, FEW, ITERATIONS)[0]
+    def go_on(given: tuple[Poses, Contact, Limits]) -> Poses:
+        return settle_some(*given, still, FEW, ITERATIONS)[0]
 
-    poses, active = _iterate(poses, active, contacts, limits, still, 0, FEW)
-    return where_scarce(active, go_on, (poses, active, contacts, limits), poses, share=4)
+    poses, active = settle_some(poses, contacts, limits, still, 0, FEW)
+    return where_scarce(active, go_on, (poses, contacts, limits), poses, share=4)
 
 
-def _iterate(
-    poses: Poses,
-    active: Bool[Array, "..."],
-    contacts: Contact,
-    limits: Sequence[tuple],
-    still: float,
-    first: int,
-    last: int,
+def settle_some(
+    poses: Poses, contacts: Contact, limits: Limits, still: float, first: int, last: int
 ) -> tuple[Poses, Bool[Array, "..."]]:
-    """The iterations from `first` to `last` of the walkers that are active, and which of them still are."""
+    """The iterations from `first` to `last`, and of which walkers not all is in place then."""
     used = in_use(contacts.on)
     footholds = split(_foothold(contacts), SLOTS, used)
     limited = [known_lane(at_lower | at_upper) for at_lower, at_upper in limits]
@@ -145,7 +140,7 @@ def _iterate(
         return where(active, stances, before), active & ~fine & moved
 
     once = looped(iterate, (footholds, tuple(limits)))
-    state = (_stances(poses), active)
+    state = (_stances(poses), jnp.ones_like(poses[0][0], bool))
     stances, active = while_active(
         lambda s: s[1], lambda _, s: once(s), state, first=first, last=last, between=LOOK_EVERY
     )
