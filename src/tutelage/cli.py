@@ -25,6 +25,7 @@ from tutelage.runs import evaluate as evaluation
 from tutelage.runs import presets
 from tutelage.runs import worst_case as worst_cases
 from tutelage.runs.config import Config, E, M
+from tutelage.runs.flags import tell_xla
 from tutelage.runs.run import Run
 from tutelage.runs.train import resume as resume_run
 from tutelage.runs.train import train as train_run
@@ -180,6 +181,7 @@ class App:
         command = tyro.cli(kind, default=Train(config), args=rest, prog=f"tutelage train {name}".rstrip())
         path = command.out or _free_path(f"{config.env.name}-{presets.method_name(config.method)}")
         began = time.monotonic()
+        tell_xla(command.config.env)
         self._say(f"{name or command.config.env.name} → {path}, on {benches.device_name()}")
         with self._progress(command.config) as line:
             train_run(command.config, path, on_progress=line)
@@ -188,6 +190,7 @@ class App:
     def resume(self, c: Resume) -> None:
         """`tutelage resume`."""
         run, began = Run(c.dir), time.monotonic()
+        tell_xla(run.config.env)
         with self._progress(run.config) as line:
             resume_run(c.dir, on_progress=line, warn=lambda text: self.console.print(text, style="yellow"))
         self._done(c.dir, began)
@@ -197,6 +200,7 @@ class App:
         if c.episodes < 1:
             raise UserError(f"--episodes must be at least 1, not {c.episodes}.")
         run = Run(c.dir)
+        tell_xla(run.config.env)
         if c.cvar:
             self._worst_case(c, run)
             return
@@ -296,6 +300,7 @@ class App:
     def bench(self, c: Bench) -> None:
         """`tutelage bench`."""
         config = presets.preset(c.env, c.method)
+        tell_xla(config.env)
         self._say(f"{c.env}/{c.method}, {config.slots} slots × {config.steps} steps, on {benches.device_name()}")
         with self.console.status("") as status:
             for envs in c.envs:

@@ -251,6 +251,16 @@ class HasOriginal(Domain, Protocol):
         ...
 
 
+@runtime_checkable
+class HasFlags(Domain, Protocol):
+    """A domain whose programs are faster if XLA is told something before JAX starts."""
+
+    @property
+    def xla_flags(self) -> tuple[str, ...]:
+        """What stands in XLA_FLAGS then."""
+        ...
+
+
 def same_level(a: Level, b: Level) -> Bool[Array, ""]:
     """Exact equality, leaf by leaf."""
     equal = [jnp.all(x == y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)]

@@ -14,6 +14,7 @@ from jax import lax
 
 from tutelage.env import Box, Discrete, Domain, Env
 from tutelage.runs.config import Config
+from tutelage.runs.flags import tell_xla
 from tutelage.runs.run import initial_state
 from tutelage.runs.train import advance
 from tutelage.student.rollout import renewed
@@ -40,6 +41,7 @@ class UpdateSpeed:
 
 def env_speed(domain: Domain, envs: int, *, steps: int = 512, repeats: int = 3) -> EnvSpeed:
     """Best of a few timed runs."""
+    tell_xla(domain)
     env, design = domain.env(), domain.design()
     key_level, key_reset, key_act = jax.random.split(jax.random.key(0), 3)
     levels = jax.vmap(design.sample)(jax.random.split(key_level, envs))
@@ -93,6 +95,7 @@ def _best(run: Callable[[], Any], repeats: int) -> float:
 
 def update_speed(config: Config, seeds: int, *, updates: int = 40, warm_up: int = 5) -> UpdateSpeed:
     """Compiles, fills the buffer, warms up, then times a stretch of student updates."""
+    tell_xla(config.env)
     config = replace(config, seeds=seeds)
     room = config.classroom()
     step = jax.jit(lambda s, target: advance(room, config.method, s, target), donate_argnums=0)

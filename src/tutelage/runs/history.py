@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,11 +19,11 @@ FILE = "history.jsonl"
 
 
 def circumstances() -> dict[str, str]:
-    """The versions and the device of this process."""
+    """The versions, the device and the compiler's flags of this process."""
     import tutelage  # here, since the package itself imports this module
 
     packages = {name: version(name) for name in ("equinox", "optax", "numpy")}
-    device = jax.devices()[0]
+    device, flags = jax.devices()[0], os.environ.get("XLA_FLAGS")
     return {
         "tutelage": tutelage.__version__,
         "python": platform.python_version(),
@@ -30,6 +31,7 @@ def circumstances() -> dict[str, str]:
         "jaxlib": jaxlib.__version__,
         **packages,
         "device": f"{jax.device_count()} × {device.device_kind}" if jax.device_count() > 1 else device.device_kind,
+        **({"xla_flags": flags} if flags else {}),
     }
 
 

@@ -22,6 +22,7 @@ from tutelage.runs import archive, checkpoint, history, metrics, presets
 from tutelage.runs import config as configs
 from tutelage.runs.config import Config
 from tutelage.runs.evaluate import evaluate
+from tutelage.runs.flags import tell_xla
 from tutelage.runs.run import Run, initial_state, state_template
 from tutelage.runs.storage import write_atomically
 
@@ -217,6 +218,7 @@ def _seed_mean(rows: list[dict[str, Any]], name: str) -> float:
 def train(config: Config, out: str | Path, *, on_progress: Callable[[Progress], None] = lambda p: None) -> Run:
     """Starts a run in a new directory and trains it to its end."""
     path = Path(out)
+    tell_xla(config.env)
     config.classroom()
     _create(path)
     name = presets.method_name(config.method)
@@ -235,6 +237,7 @@ def resume(
 ) -> Run:
     """Goes on with a run from its newest whole checkpoint, as if it had never stopped."""
     run = Run(Path(out), domain)
+    tell_xla(run.config.env)
     with _Lock(run.path):
         updates, state = _newest(run, warn)
         metrics.truncate(run.path / "metrics.jsonl", updates)

@@ -24,6 +24,11 @@ __all__ = ["PoetDomain", "Walker", "WalkerDesign", "WalkerDomain", "WalkerLevel"
 
 Stumps = Literal["keep", "shorten"]
 
+# A step is mostly loops over little data. On CPUs XLA makes one function of each that has no more bytes than this; of
+# others, hundreds, each of which it calls by way of a queue. For networks, which it has good functions for, less is
+# better, so that it is not for all envs.
+SMALL_LOOPS = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=4000000"
+
 
 @dataclass(frozen=True)
 class WalkerDomain:
@@ -51,6 +56,11 @@ class WalkerDomain:
     def name(self) -> str:
         """The domain's name in presets and on the command line."""
         return "bipedal"
+
+    @property
+    def xla_flags(self) -> tuple[str, ...]:
+        """On CPUs steps are up to twice as fast so."""
+        return (SMALL_LOOPS,)
 
     @property
     def parameters(self) -> Parameters:
