@@ -59,12 +59,15 @@ def train(args: argparse.Namespace) -> int:
         log = (args.out / f"{method}.log").open("a")
         command = [sys.executable, str(HERE), "one", str(args.out), f"--methods={method}", *options]
         processes[method] = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=shared)
-    began = time.monotonic()
+    began, shown = time.monotonic(), ""
     while any(p.poll() is None for p in processes.values()):
         time.sleep(min(LOOK_EVERY, 1 + time.monotonic() - began))
-        gather(args.out, methods)
         state = ", ".join(f"{m} {_last_line(args.out / f'{m}.log')}" for m in methods)
-        print(f"{time.monotonic() - began:.0f} s: {state}", flush=True)
+        if state != shown:
+            print(f"{time.monotonic() - began:.0f} s: {state}", flush=True)
+        shown = state
+        gather(args.out, methods)
+    gather(args.out, methods)
     failed = [method for method, p in processes.items() if p.returncode]
     if failed:
         print(f"Failed, see the logs in {args.out}: {', '.join(failed)}.", file=sys.stderr)
