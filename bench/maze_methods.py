@@ -120,8 +120,17 @@ def one(args: argparse.Namespace) -> int:
 
     def show(progress: Progress) -> None:
         print(progress.updates, flush=True)
+        play()
         if time.monotonic() > until:
             raise TimeIsUp
+
+    def play() -> None:
+        run = Run(path)
+        for updates in run.checkpoints:
+            table = path / "evals" / f"maze-{updates:08d}.csv"
+            if updates and updates % args.every == 0 and not table.exists():
+                print(f"plays at {updates}", flush=True)
+                write_csv(table, run.evaluate("maze", episodes=args.episodes, updates=updates))
 
     print("compiles", flush=True)
     try:
@@ -132,12 +141,7 @@ def one(args: argparse.Namespace) -> int:
             start(preset("maze", method, **wanted), path, on_progress=show)
     except TimeIsUp:
         pass
-    run = Run(path)
-    for updates in run.checkpoints:
-        table = path / "evals" / f"maze-{updates:08d}.csv"
-        if updates and updates % args.every == 0 and not table.exists():
-            print(f"plays at {updates}", flush=True)
-            write_csv(table, run.evaluate("maze", episodes=args.episodes, updates=updates))
+    play()
     print("done", flush=True)
     return 0
 
