@@ -25,9 +25,11 @@ import numpy as np
 from jax import lax, random
 from policies import HEURISTIC, Network, first_gait, load, together
 
+from tutelage.envs.bipedal import WalkerDomain
 from tutelage.envs.bipedal.env import Walker
 from tutelage.envs.bipedal.suite import BASIC_STEPS, PAPER, STEPS
 from tutelage.envs.bipedal.terrain import Terrain, build
+from tutelage.runs.flags import tell_xla
 
 WORLDS = ("hardcore", "basic", *PAPER)
 BLOCK = 100  # levels a file
@@ -218,6 +220,7 @@ def mean_and_error(values: np.ndarray) -> tuple[float, float]:
 
 def main() -> None:
     args = arguments()
+    tell_xla(WalkerDomain())
     {"record": record, "replay": replay}[args.stage](args)
 
 
