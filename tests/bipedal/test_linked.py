@@ -6,7 +6,7 @@ import numpy as np
 
 from bipedal.gpu import some_gpu
 from tutelage.envs.bipedal.linked import Script
-from tutelage.envs.bipedal.pages import Form, Pages
+from tutelage.envs.bipedal.pages import Form
 
 
 def counting(n: int) -> Script:
@@ -30,15 +30,14 @@ def counting(n: int) -> Script:
 
 
 def given(s: Script, n: int):
-    form = s.forms["count"]
-    pages = form.write({"number": jnp.arange(n, dtype=jnp.float32), "clock": jnp.zeros(n, jnp.int32)}, jnp.stack)
-    return dict(zip(s.pages_of("count"), pages, strict=True)) | {"steps": jnp.arange(1.0, n + 1)[:, None]}
+    count = {"number": jnp.arange(n, dtype=jnp.float32), "clock": jnp.zeros(n, jnp.int32)}
+    return s.laid("count", count) | {"steps": jnp.arange(1.0, n + 1)[:, None]}
 
 
 def test_parts_hand_on_what_they_find() -> None:
     s = counting(3)
     out = s.interpreted(given(s, 3), 4)
-    count = Pages(s.forms["count"], tuple(out[name] for name in s.pages_of("count"))).values()
+    count = s.values("count", out)
     np.testing.assert_array_equal(count["number"], [4, 9, 14])
     np.testing.assert_array_equal(count["clock"], [4, 4, 4])
     np.testing.assert_array_equal(out["log"][:, :4], [[0, 2, 4, 6], [2, 6, 10, 14], [4, 10, 16, 22]])

@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Int
 
 from tutelage.envs.bipedal.compiled import launch, written
 from tutelage.envs.bipedal.lanes import some_lane, spread, unfenced
-from tutelage.envs.bipedal.pages import Form, all_of, entry
+from tutelage.envs.bipedal.pages import Form
 
 Arrays = Mapping[str, Array]
 Shapes = dict[str, jax.ShapeDtypeStruct]
@@ -57,7 +57,7 @@ class Script:
         """Pages that parts may read and write; those of other than the n environments are for looking into alone."""
         self.forms[name] = form
         for k, shape in enumerate(form.shapes):
-            self.add_array(f"{name}{k}", (*shape, environments or self.n))
+            self.add_array(f"{name}{k}", (environments or self.n, *shape))
 
     def pages_of(self, name: str) -> tuple[str, ...]:
         """The names of the arrays that pages lie on."""
@@ -65,7 +65,17 @@ class Script:
 
     def read(self, name: str, pages: Sequence[Any], lane: Int[Array, "..."]) -> Any:
         """What is on pages of one environment, within a part."""
-        return self.forms[name].read(pages, partial(entry, lane))
+        return self.forms[name].read(pages, partial(_entry, lane))
+
+    def laid(self, name: str, values: Any) -> dict[str, Array]:
+        """Values, with the environments on their last axis, on pages: here each environment's lie side by side."""
+        pages = self.forms[name].write(values, jnp.stack)
+        return {to: jnp.moveaxis(page, -1, 0) for to, page in zip(self.pages_of(name), pages, strict=True)}
+
+    def values(self, name: str, arrays: Arrays) -> Any:
+        """What is on pages, of all environments."""
+        pages = [jnp.moveaxis(arrays[page], 0, -1) for page in self.pages_of(name)]
+        return self.forms[name].read(pages, lambda page, k: page[k])
 
     def add(
         self,
@@ -106,7 +116,7 @@ class Script:
             def work() -> None:
                 made = act(*values(), *looked, *logged, lane + jnp.zeros(1, jnp.int32))
                 for ref, tile in zip(made_on, form.write(made, spread), strict=True):
-                    ref[all_of(ref.shape[:-1], lane + jnp.zeros(1, jnp.int32))] = tile
+                    ref[_places(lane, tile.shape)] = tile
 
             with unfenced():
                 work() if when is None else pl.when(some_lane(when(*values())))(work)
@@ -202,6 +212,21 @@ class Script:
         found = re.search(r"tt\.func public @\w+\((.*?)\) (?:attributes \{.*?\} )?\{\n(.*)\n  \}\n\}", text, re.S)
         assert found, text[:200]
         return f"  tt.func private @PART({found[1]}) attributes {{noinline = true}} {{\n{found[2]}\n  }}"
+
+
+def _entry(lane: Int[Array, "..."], page: Any, k: int) -> Array:
+    """Entry k of an environment's page, within a part."""
+    lane = jnp.max(lane)
+    if len(page.shape) == 2:
+        return page[lane, k] + jnp.zeros(1)
+    lanes, *axes = _places(lane, (*page.shape[2:], 1))
+    return page[(lanes, jnp.full_like(lanes, k), *axes)]
+
+
+def _places(lane: Int[Array, ""], shape: Sequence[int]) -> tuple[Array, ...]:
+    """Where the values of an environment are on its page; the last axis is for the environment."""
+    axes = (jax.lax.broadcasted_iota(jnp.int32, shape, axis) for axis in range(len(shape) - 1))
+    return (jnp.broadcast_to(lane, shape), *axes)
 
 
 POINTER = "!tt.ptr<f32>"

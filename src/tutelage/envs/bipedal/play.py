@@ -21,7 +21,7 @@ from tutelage.envs.bipedal.env import WalkerState, judge
 from tutelage.envs.bipedal.kernel import Moment, Stages, _look, packed, unpacked
 from tutelage.envs.bipedal.lanes import any_of, some_lane, spread, unspread
 from tutelage.envs.bipedal.linked import Script
-from tutelage.envs.bipedal.pages import Form, Pages, kernels_run_here
+from tutelage.envs.bipedal.pages import Form, kernels_run_here
 from tutelage.envs.bipedal.physics import Solver, World, at_rest
 from tutelage.student.nets import Flatten, TwoTowers
 
@@ -302,12 +302,12 @@ def play(
     first = jax.tree.map(lambda x: x[..., ::q], opening)
     none = jnp.zeros(n, jnp.int32)
     s = script(rules, n, seeds)
-    given = _laid(s, "standing", Standing(first.world, first.obs, none, none, none)) | _laid(s, "opening", opening)
+    given = s.laid("standing", Standing(first.world, first.obs, none, none, none)) | s.laid("opening", opening)
     w1 = jnp.pad(weights.w1, ((0, 0), (0, OBS - NUMBERS), (0, 0)))
     given |= weights._replace(w1=w1)._asdict()
     given |= {"tiles": tiles, "noise": jnp.swapaxes(noise, 1, 2).reshape(n, rules.steps, 4)}
     out = s.interpreted(given, rules.steps) if interpret else s.run(given, rules.steps)
-    end = Pages(s.forms["standing"], tuple(out[name] for name in s.pages_of("standing"))).values()
+    end = s.values("standing", out)
     seen, done, outcome = (
         jnp.swapaxes(out[name].reshape(seeds, slots, *out[name].shape[1:]), 1, 2)
         for name in ("seen", "done", "outcome")
@@ -317,8 +317,3 @@ def play(
     )
     flags = outcome[..., 1:3] > 0.5
     return Record(seen[..., :NUMBERS], done, outcome[..., 0], flags[..., 0], flags[..., 1], *stand)
-
-
-def _laid(s: Script, name: str, values: Any) -> dict[str, Array]:
-    pages = Pages(s.forms[name], s.forms[name].write(values, jnp.stack))
-    return dict(zip(s.pages_of(name), pages.pages, strict=True))
