@@ -28,7 +28,8 @@ from jax import lax
 
 from tutelage.envs.bipedal import Walker, WalkerDomain, kernel, play
 from tutelage.envs.bipedal.pages import kernels_run_here
-from tutelage.runs.bench import device_name, player
+from tutelage.runs.bench import best_of, device_name, player
+from tutelage.runs.flags import tell_xla
 from tutelage.runs.presets import preset
 
 SLOTS, ROLLOUT, QUEUE = 16, 2048, 4
@@ -51,8 +52,10 @@ def arguments() -> argparse.Namespace:
 
 def _what(text: str) -> tuple[str, int]:
     name, _, envs = text.partition(":")
-    if name not in TIMED or not envs.isdigit():
+    if name not in TIMED or not envs.isdigit() or int(envs) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(TIMED)} with a number, as in env:65536")
+    if name == "rollout" and int(envs) % SLOTS:
+        raise argparse.ArgumentTypeError(f"{text!r}: students have {SLOTS} slots each, so a multiple of that")
     return name, int(envs)
 
 
@@ -103,7 +106,6 @@ def agree(args: argparse.Namespace) -> int:
 def rollout(env: Walker, n: int) -> tuple[Callable, Any, int]:
     """As in training: new students, their queues of levels, and noise."""
     seeds = n // SLOTS
-    assert seeds * SLOTS == n, f"Rollouts have {SLOTS} slots for each student."
     state, obs = jax.tree.map(lambda x: x.reshape(seeds, SLOTS, QUEUE, *x.shape[1:]), openings(env, n * QUEUE))
     new_student = preset("bipedal", "accel").classroom().new_student
     students = jax.vmap(new_student)(jax.random.split(jax.random.key(1), seeds))
@@ -144,19 +146,14 @@ def timed(args: argparse.Namespace) -> int:
         compile_it = lambda run=run, given=given: jax.jit(run).lower(*given).compile()  # noqa: E731
         program = by_xla(compile_it) if name.startswith("xla") else compile_it()
         compiling = time.perf_counter() - began
-        jax.block_until_ready(program(*given))
-        seconds = []
-        for _ in range(REPEATS):
-            began = time.perf_counter()
-            jax.block_until_ready(program(*given))
-            seconds.append(time.perf_counter() - began)
-        best = min(seconds) / steps
+        best = best_of(partial(program, *given), REPEATS) / steps
         print(f"{name}:{n}  {1e6 * best:,.1f} µs a step, {n / best / 1e6:.2f} M steps/s, compiled in {compiling:.0f} s")
     return 0
 
 
 def main() -> None:
     args = arguments()
+    tell_xla(WalkerDomain())
     needs_kernels = args.stage == "agree" or any(name == "rollout" for name, _ in args.what)
     if needs_kernels and not kernels_run_here():
         print("There is no GPU here that kernels could run on.", file=sys.stderr)

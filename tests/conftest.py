@@ -14,7 +14,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 # The programs of tests run for moments; XLA compiles them three times as fast if it does not optimise them.
 # `XLA_FLAGS= make test` compiles as for a user. JAX 0.10 is the last to know the second flag; an unknown one is fatal.
-# The third is what XLA does by itself: so that no test's program depends on which tests came before it.
+# The third is what XLA does by itself in JAX 0.10: so that no test's program depends on which tests came before it.
 QUICK = ["--xla_backend_optimization_level=0"]
 if version("jaxlib").startswith("0.10."):
     QUICK.append("--xla_cpu_use_fusion_emitters=false")

@@ -48,7 +48,7 @@ def env_speed(domain: Domain, envs: int, *, steps: int = 512, repeats: int = 3) 
     opening = jax.jit(jax.vmap(env.reset))(jax.random.split(key_reset, envs), levels)
     actions = _random_actions(key_act, env.actions, (steps, envs))
     play = player(env)
-    seconds = _best(lambda: play(opening, actions), repeats)
+    seconds = best_of(lambda: play(opening, actions), repeats)
     return EnvSpeed(envs, envs * steps / seconds)
 
 
@@ -83,7 +83,8 @@ def _random_actions(key: jax.Array, space: Discrete | Box, shape: tuple[int, ...
     return jax.random.uniform(key, (*shape, space.size), minval=space.low, maxval=space.high)
 
 
-def _best(run: Callable[[], Any], repeats: int) -> float:
+def best_of(run: Callable[[], Any], repeats: int) -> float:
+    """The seconds of the fastest of a few runs, after one that does not count."""
     jax.block_until_ready(run())
     times = []
     for _ in range(repeats):

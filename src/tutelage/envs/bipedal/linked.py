@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Int
 
 from tutelage.envs.bipedal.compiled import launch, written
 from tutelage.envs.bipedal.lanes import some_lane, spread, unfenced
-from tutelage.envs.bipedal.pages import Form
+from tutelage.envs.bipedal.pages import Form, Pages
 
 Arrays = Mapping[str, Array]
 Shapes = dict[str, jax.ShapeDtypeStruct]
@@ -69,13 +69,13 @@ class Script:
 
     def laid(self, name: str, values: Any) -> dict[str, Array]:
         """Values, with the environments on their last axis, on pages: here each environment's lie side by side."""
-        pages = self.forms[name].write(values, jnp.stack)
+        pages = Pages.of(values).pages
         return {to: jnp.moveaxis(page, -1, 0) for to, page in zip(self.pages_of(name), pages, strict=True)}
 
     def values(self, name: str, arrays: Arrays) -> Any:
         """What is on pages, of all environments."""
-        pages = [jnp.moveaxis(arrays[page], 0, -1) for page in self.pages_of(name)]
-        return self.forms[name].read(pages, lambda page, k: page[k])
+        pages = tuple(jnp.moveaxis(arrays[page], 0, -1) for page in self.pages_of(name))
+        return Pages(self.forms[name], pages).values()
 
     def add(
         self,
