@@ -10,6 +10,7 @@ from jax.experimental.pallas import triton
 
 from bipedal.gpu import some_gpu
 from tutelage.envs.bipedal.compiled import written
+from tutelage.envs.bipedal.lanes import pick, unfenced
 
 EIGHT = jax.ShapeDtypeStruct((8,), jnp.float32)
 
@@ -55,13 +56,51 @@ def test_a_product_goes_into_its_sum(act, made) -> None:
 def test_a_product_that_is_used_again_is_kept() -> None:
     def act(x, y, z):
         product = x * y
-        return (product + z) / product
+        return jnp.maximum(product + z, product)
 
     text = text_of(act)
     assert text.count("mulf") == 1
     assert "fma" not in text
 
 
+@pytest.mark.parametrize(("act", "products"), [(lambda x, y, z: x / y, 1), (lambda x, y, z: 1 / y, 0)])
+def test_a_quotient_is_a_product_with_the_inverse(act, products) -> None:
+    text = text_of(act)
+    assert text.count("rcp.approx.ftz.f32") == 1
+    assert text.count("mulf") == products
+    assert "divf" not in text
+
+
 def test_registers_are_limited_where_asked() -> None:
     assert "maxnreg = 96" in text_of(lambda x, y, z: x + y + z, 96)
     assert "maxnreg" not in text_of(lambda x, y, z: x + y + z)
+
+
+@pytest.mark.parametrize("kind", [jnp.float32, jnp.int32, jnp.bool_])
+def test_an_entry_is_handed_over(kind) -> None:
+    """Not found by adding up zeros: each value that threads share takes one instruction instead of seven."""
+
+    def program(x, out) -> None:
+        with unfenced():
+            out[...] = pick(x[...].astype(kind), 5).astype(jnp.float32)
+
+    column, one = jax.ShapeDtypeStruct((8, 1), jnp.float32), jax.ShapeDtypeStruct((1,), jnp.float32)
+    call = pl.pallas_call(program, out_shape=one, compiler_params=triton.CompilerParams(num_warps=1))
+    with some_gpu():
+        text = written(call, [column])
+    [at] = re.findall(r"tt\.gather %\w+\[(%\w+)\]", text)
+    assert re.search(rf"{at} = arith\.constant dense<5>", text)
+    assert "tt.reduce" not in text
+
+
+@pytest.mark.parametrize("act", [lambda x: jnp.sum(x, axis=0), lambda x: jnp.sum(jnp.where(x > 5, x, 0), axis=0)])
+def test_other_sums_are_added_up(act) -> None:
+    def program(x, out) -> None:
+        out[...] = act(x[...])
+
+    column, one = jax.ShapeDtypeStruct((8, 1), jnp.float32), jax.ShapeDtypeStruct((1,), jnp.float32)
+    call = pl.pallas_call(program, out_shape=one, compiler_params=triton.CompilerParams(num_warps=1))
+    with some_gpu():
+        text = written(call, [column])
+    assert "tt.gather" not in text
+    assert "tt.reduce" in text

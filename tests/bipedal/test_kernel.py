@@ -10,7 +10,7 @@ import pytest
 from bipedal.gpu import some_gpu
 from bipedal.walkers import some_walkers
 from tutelage.envs.bipedal import ground, kernel, pages, physics
-from tutelage.envs.bipedal.pages import SPAN, Pages, Stage, kernels_can_be_lowered
+from tutelage.envs.bipedal.pages import SPAN, Line, Pages, Stage, kernels_can_be_lowered
 
 
 def test_gpus_that_kernels_cannot_be_compiled_for_do_without(monkeypatch) -> None:
@@ -47,7 +47,7 @@ def test_a_step_can_be_lowered_for_a_gpu(solver) -> None:
     with some_gpu():
         text = step.trace(*walkers).lower(lowering_platforms=("cuda",)).as_text()
     rounds = physics.effort(solver).rounds
-    kernels = 5 + 3 * rounds + (solver == "reduced")  # feel, solve, move, settle, see; aim, touch, bounce; begin
+    kernels = 6 + 3 * rounds  # feel, solve, start, settle, finish, see; aim, touch, bounce
     assert text.count("custom_call") == kernels, "these kernels, and nothing beside them"
 
 
@@ -82,7 +82,8 @@ def test_every_environment_is_read_and_written_in_its_place() -> None:
 
 @pytest.mark.parametrize("lanes", [1, 4, 32])
 @pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
-def test_only_those_that_are_wanted_are_worked_on(lanes, share) -> None:
+@pytest.mark.parametrize("few", [False, True])
+def test_only_those_that_are_wanted_are_worked_on(lanes, share, few) -> None:
     """Each of them once, wherever they have moved up to; the others stay as they were."""
     n = 2 * SPAN + 44
     wanted = jax.random.uniform(jax.random.key(1), (n,)) < share
@@ -93,10 +94,49 @@ def test_only_those_that_are_wanted_are_worked_on(lanes, share) -> None:
 
     look = (lambda table, lane: table[lane], 10_000 * jnp.arange(float(n)))
     pages = [Pages.of(kept), Pages.of(changed)]
-    out = Stage(lanes, interpret=True).run(act, pages, look, wanted=wanted, anew=False).values()
+    out = Stage(lanes, interpret=True).run(act, pages, look, wanted=wanted, few=few, anew=False).values()
     want = act(kept, changed, lambda: look[1])
     for name in want:
         np.testing.assert_array_equal(out[name], jnp.where(wanted, want[name], changed[name]), err_msg=name)
+
+
+def test_few_that_are_wanted_move_up_to_the_front() -> None:
+    wanted = jnp.zeros(3 * SPAN, bool).at[jnp.array([5, SPAN + 7, 3 * SPAN - 1])].set(True)
+    line = Line.of(wanted, 4, few=True)
+    np.testing.assert_array_equal(line.order[:3], [5, SPAN + 7, 3 * SPAN - 1])
+    np.testing.assert_array_equal(line.wanted, [3])
+
+
+def twice(values):
+    return 2 * values["x"]
+
+
+def thrice(values):
+    return 3 * values["x"]
+
+
+def test_two_kernels_side_by_side_each_write_their_own_pages() -> None:
+    pages = [Pages.of({"x": jnp.arange(7.0)})]
+    for n in (1, 4):
+        stage = Stage(n, interpret=True)
+        a, b = stage.job(twice, pages).beside(stage.job(thrice, pages))
+        np.testing.assert_array_equal(a.values(), 2 * jnp.arange(7.0))
+        np.testing.assert_array_equal(b.values(), 3 * jnp.arange(7.0))
+
+
+def test_two_kernels_side_by_side_are_one_launch() -> None:
+    """Of which the first programs do the one's work, and those after them the other's."""
+
+    def run(x):
+        pages, stage = [Pages.of({"x": x})], Stage(4)
+        a, b = stage.job(twice, pages).beside(stage.job(thrice, pages))
+        return a.values(), b.values()
+
+    with some_gpu():
+        text = jax.jit(run).trace(jnp.arange(8.0)).lower(lowering_platforms=("cuda",)).as_text()
+    assert text.count("custom_call") == 1
+    assert "grid_x = 4 : i32" in text
+    assert text.index("tt.call @twice") < text.index("tt.call @thrice")
 
 
 def test_what_is_written_over_must_be_of_the_same_kind() -> None:

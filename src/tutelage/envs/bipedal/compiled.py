@@ -1,14 +1,14 @@
 """Kernels as Pallas writes them, made a little better, and launched.
 
-Pallas writes a kernel in Triton's language and hands it to the GPU's compiler, which rounds every product before it
-goes into a sum. Here that text is taken, sums of products become one instruction each, and parts of several kernels can
-be made one.
+Pallas writes a kernel in Triton's language and hands it to the GPU's compiler. Here that text is taken, some of it is
+said in fewer instructions, and parts of several kernels can be made one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -43,6 +43,41 @@ def launch(
     )
 
 
+class Function(NamedTuple):
+    """A kernel as a function that is not to be taken apart again."""
+
+    text: str
+    types: tuple[str, ...]  # of its parameters
+
+    @classmethod
+    def of(cls, kernel: str, name: str) -> Function:
+        """That of a kernel in Triton's language."""
+        found = re.search(r"tt\.func public @\w+\((.*?)\) (?:attributes \{.*?\} )?\{\n(.*)\n  \}\n\}", kernel, re.S)
+        assert found, kernel[:200]
+        text = f"  tt.func private @{name}({found[1]}) attributes {{noinline = true}} {{\n{found[2]}\n  }}"
+        return cls(text, tuple(re.findall(r"%\w+: (!tt\.ptr<\w+>)", found[1])))
+
+
+def call(name: str, given: Sequence[str], types: Sequence[str]) -> str:
+    """The call of such a function."""
+    return f"tt.call @{name}({', '.join(given)}) : ({', '.join(types)}) -> ()"
+
+
+def kernel(name: str, functions: Sequence[str], types: Sequence[str], body: str, registers: int | None) -> str:
+    """A kernel that calls functions; its parameters are %a0, %a1 and so on."""
+    parameters = ", ".join(f"%a{k}: {kind} {{tt.divisibility = 32 : i32}}" for k, kind in enumerate(types))
+    limit = "" if registers is None else f" attributes {{ttg.maxnreg = {registers} : i32}}"
+    bodies = "\n".join(functions)
+    return f"""module @{name}{limit} {{
+{bodies}
+  tt.func public @{name}({parameters}) {{
+{body}
+    tt.return
+  }}
+}}
+"""
+
+
 def _improved(module: Any, registers: int | None) -> str:
     """The kernel in what Pallas made of the one call in this module."""
     from jaxlib.mlir import ir
@@ -57,20 +92,80 @@ def _improved(module: Any, registers: int | None) -> str:
         context.load_all_available_dialects()
         kernel = ir.Module.parse(code)
         with ir.Location.unknown():
-            _contract(ir, kernel.operation)
+            _shorten(ir, kernel.operation)
         if registers is not None:
             kernel.operation.attributes["ttg.maxnreg"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), registers)
         return str(kernel.operation.get_asm(enable_debug_info=False))
 
 
-def _contract(ir: Any, operation: Any) -> None:
-    """Products that are used in one sum alone become one instruction with it."""
+def _shorten(ir: Any, operation: Any) -> None:
+    """Fewer instructions for sums of products, for quotients, and for entries of an axis that threads share."""
     for region in operation.regions:
         for block in region:
             for op in list(block):
-                _contract(ir, op.operation)
+                _shorten(ir, op.operation)
                 if op.operation.name in ("arith.addf", "arith.subf"):
                     _contract_sum(ir, op.operation)
+                elif op.operation.name == "arith.divf":
+                    _invert(ir, op.operation)
+                elif op.operation.name == "tt.reduce":
+                    _hand_over(ir, op.operation)
+
+
+def _invert(ir: Any, op: Any) -> None:
+    """a / b as a · (1 / b), two instructions instead of eight, and no less exact; 1 / b is 0 from 2¹²⁶ on."""
+    a, b = op.operands
+    here, one = ir.InsertionPoint(op), ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 1)
+    how = {
+        "asm_string": ir.StringAttr.get("rcp.approx.ftz.f32 $0, $1;"),
+        "constraints": ir.StringAttr.get("=r,r"),
+        "pure": ir.BoolAttr.get(True),
+        "packed_element": one,
+    }
+    quotient = ir.Operation.create("tt.elementwise_inline_asm", [b.type], [b], attributes=how, ip=here).result
+    if _number(ir, a) != 1:
+        quotient = ir.Operation.create("arith.mulf", [b.type], [a, quotient], ip=here).result
+    op.results[0].replace_all_uses_with(quotient)
+    op.erase()
+
+
+def _hand_over(ir: Any, op: Any) -> None:
+    """The sum of what is zero but for entry k of the first axis, spread over threads, is that entry."""
+    chosen, shape = op.operands[0].owner, list(ir.RankedTensorType(op.operands[0].type).shape)
+    along, [inner] = ir.IntegerAttr(op.attributes["axis"]).value, op.regions[0].blocks
+    if along != 0 or shape[1:] != [1] or inner.operations[0].operation.name not in ("arith.addf", "arith.addi"):
+        return
+    if getattr(chosen, "name", None) != "arith.select" or _number(ir, chosen.operands[2]) != 0:
+        return
+    [mask, values, _] = chosen.operands
+    if mask.owner.name != "arith.cmpi" or ir.IntegerAttr(mask.owner.attributes["predicate"]).value != 0:
+        return
+    index, k = mask.owner.operands[0].owner, _number(ir, mask.owner.operands[1])
+    while index.name in ("tt.expand_dims", "tt.broadcast", "tt.reshape"):
+        index = index.operands[0].owner
+    if index.name != "tt.make_range" or k is None:
+        return
+    here, whole = ir.InsertionPoint(op), ir.IntegerType.get_signless(32)
+    at = ir.RankedTensorType.get([1, 1], whole)
+    of_k = ir.DenseElementsAttr.get_splat(at, ir.IntegerAttr.get(whole, int(k)))
+    where = ir.Operation.create("arith.constant", [at], attributes={"value": of_k}, ip=here).result
+    entry = ir.RankedTensorType.get([1, 1], ir.RankedTensorType(values.type).element_type)
+    axis = {"axis": ir.IntegerAttr.get(whole, 0)}
+    found = ir.Operation.create("tt.gather", [entry], [values, where], attributes=axis, ip=here).result
+    entry = ir.Operation.create("tt.reshape", [op.results[0].type], [found], ip=here).result
+    op.results[0].replace_all_uses_with(entry)
+    op.erase()
+
+
+def _number(ir: Any, value: Any) -> float | None:
+    """The constant that all entries of a value are, if that can be seen."""
+    op = value.owner
+    while getattr(op, "name", None) in ("tt.splat", "tt.broadcast", "arith.sitofp"):
+        op = op.operands[0].owner
+    if getattr(op, "name", None) != "arith.constant":
+        return None
+    number = op.attributes["value"]
+    return float(number.value) if isinstance(number, ir.IntegerAttr | ir.FloatAttr) else None
 
 
 def _contract_sum(ir: Any, op: Any) -> None:

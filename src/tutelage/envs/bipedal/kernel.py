@@ -25,9 +25,10 @@ from tutelage.envs.bipedal.contacts import Footing, Memory, survey
 from tutelage.envs.bipedal.exact import JointImpulse
 from tutelage.envs.bipedal.ground import Cells, Look, Tiles
 from tutelage.envs.bipedal.impact import Aimed, Flight
-from tutelage.envs.bipedal.lanes import any_of, pick
-from tutelage.envs.bipedal.pages import Pages, Stage, kernels_run_here
+from tutelage.envs.bipedal.lanes import any_of, pick, some_lane, where
+from tutelage.envs.bipedal.pages import Job, Pages, Stage, kernels_run_here
 from tutelage.envs.bipedal.physics import Efforts, Push, Solver, World
+from tutelage.envs.bipedal.position import FEW, ITERATIONS, MORE
 
 PROGRAMS = 1024  # that a GPU runs side by side about as fast as one
 
@@ -40,6 +41,7 @@ class Lanes(NamedTuple):
     begin: int
     move: int
     settle: int
+    finish: int
     see: int
     aim: int
     touch: int
@@ -54,12 +56,16 @@ class Lanes(NamedTuple):
         """
         share = 1 << max(n // PROGRAMS, 1).bit_length() - 1
         one, two, four, many = (min(share, most) for most in (1, 2, 4, 32))
-        return cls(feel=four, solve=many, begin=many, move=many, settle=many, see=two, aim=one, touch=four, bounce=many)
+        all_wide = cls(*[many] * len(cls._fields))
+        return all_wide._replace(feel=four, see=two, aim=one, touch=four)
 
 
 # The registers a thread of each may have where there are many programs, as measured on an H200: all would take the most
 # there are, with which a GPU's processors can hold but eight programs each. Sweeps need them all.
-REGISTERS = Lanes(feel=128, solve=255, begin=255, move=128, settle=128, see=96, aim=80, touch=128, bounce=255)
+REGISTERS = Lanes(
+    feel=128, solve=255, begin=255, move=128, settle=128, finish=128, see=96, aim=80, touch=128, bounce=255
+)
+ALIKE = {"literal": "begin", "start": "move", "aim_again": "aim"}  # stages with the lanes and registers of others
 
 
 class Moment(NamedTuple):
@@ -169,14 +175,30 @@ class Stages:
         """Positions, and what is to be known of the way there."""
         return self._take_off(given, footing, push, physics.moved(physics.problem(*given, footing), push, self.solver))
 
-    def start(self, given: Given, footing: Footing, push: Push) -> Flight:
-        """The same as far as a few iterations go."""
+    def literal(self, given: Given, footing: Footing) -> Push:
+        """The velocity solver of those whose first step it is."""
+        return physics.literally(physics.problem(*given, footing))
+
+    def start(self, given: Given, footing: Footing, push: Push, literal: Push | None = None) -> Flight:
+        """Positions as far as a few iterations go; of those whose first step it is, with what was found for them."""
+        if literal is not None:
+            first = physics.is_first(given[0].joints)
+            push = lax.cond(some_lane(first), lambda: _chosen(first, literal, push), lambda: push)
         end, unsettled = physics.moved_a_little(physics.problem(*given, footing), push, self.solver)
         return self._take_off(given, footing, push, end)._replace(unsettled=unsettled)
 
     def settle(self, given: Given, footing: Footing, flight: Flight) -> Flight:
-        """The positions of those who had not settled by then."""
-        return flight._replace(end=physics.settled(physics.problem(*given, footing), flight.end, self.solver))
+        """The positions of those who had not settled by then, some iterations later."""
+        return self._settle(given, footing, flight, FEW, MORE)
+
+    def finish(self, given: Given, footing: Footing, flight: Flight) -> Flight:
+        """The same to the end."""
+        return self._settle(given, footing, flight, MORE, ITERATIONS)
+
+    def _settle(self, given: Given, footing: Footing, flight: Flight, first: int, last: int) -> Flight:
+        problem = physics.problem(*given, footing)
+        end, unsettled = physics.moved_on(problem, flight.end, self.solver, first, last)
+        return flight._replace(end=end, unsettled=unsettled)
 
     def _take_off(self, given: Given, footing: Footing, push: Push, end: Bodies) -> Flight:
         return impact.take_off(given[0].bodies, end, push.memory, footing.feet)
@@ -204,6 +226,11 @@ class Stages:
         return impact.bounce(flight, aimed, footing, physics.effort(self.solver).iterations)
 
 
+def _chosen(first: Bool[Array, "..."], literal: Push, push: Push) -> Push:
+    """Of those whose first step it is, what the exact solver found."""
+    return where(first, physics.agreed(literal, push), push)
+
+
 def fused(
     solver: Solver,
     moment: Moment,
@@ -221,20 +248,28 @@ def fused(
 
     crowded = action.shape[1] > 2 * PROGRAMS
 
-    def run(act: Callable, given: Sequence[Pages], look: Any = None, **how: Any) -> Pages:
-        name = {"start": "move", "aim_again": "aim"}.get(act.__name__, act.__name__)
+    def job(act: Callable, given: Sequence[Pages], look: Any = None, **how: Any) -> Job:
+        name = ALIKE.get(act.__name__, act.__name__)
         registers = getattr(REGISTERS, name) if crowded else None
-        return Stage(getattr(lanes, name), registers, interpret).run(act, given, look, **how)
+        return Stage(getattr(lanes, name), registers, interpret).job(act, given, look, **how)
+
+    def run(act: Callable, given: Sequence[Pages], look: Any = None, **how: Any) -> Pages:
+        return job(act, given, look, **how).run()
 
     stages = Stages(solver)
     given = Pages.of((unpacked(moment), efforts))
     footing = run(stages.feel, [given], ground)
-    push = run(stages.solve, [given, footing])
+    solve = job(stages.solve, [given, footing])
     if solver == "reduced":
         first = physics.is_first(given.values()[0].joints)
-        push = run(stages.begin, [given, footing, push], wanted=first, anew=False)
-    flight = run(stages.start, [given, footing, push])
+        literal, push = job(stages.literal, [given, footing], wanted=first, few=True).beside(solve)
+        flight = run(stages.start, [given, footing, push, literal])
+        joints = _chosen(first, literal.values(), push.values()).joints
+    else:
+        push = solve.run()
+        flight, joints = run(stages.start, [given, footing, push]), push.values().joints
     flight = run(stages.settle, [given, footing, flight], wanted=flight.values().unsettled, anew=False)
+    flight = run(stages.finish, [given, footing, flight], wanted=flight.values().unsettled, few=True, anew=False)
     fallen, rays = run(stages.see, [given, flight], ground).values()
     aimed = run(stages.aim, [given, flight], ground)
     for k in range(physics.effort(solver).rounds):
@@ -245,7 +280,7 @@ def fused(
         touched = run(stages.touch, [given, flight, aimed], ground, wanted=struck)
         flight = run(stages.bounce, [aimed, touched, flight], wanted=struck, anew=False)
     landed = flight.values()
-    after = After(packed(World(landed.end, push.values().joints, landed.memory, landed.feet, fallen)), fallen, rays)
+    after = After(packed(World(landed.end, joints, landed.memory, landed.feet, fallen)), fallen, rays)
     return jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), after)
 
 

@@ -102,6 +102,8 @@ def pick(values: Array, k: int) -> Array:
     """Entry k of the leading axis."""
     if by_xla_on_gpu():
         return values[k]
+    if in_kernel() and values.dtype == jnp.bool_:
+        return pick(values.astype(jnp.int32), k) > 0
     return take(values, index(values.shape[0], values.ndim - 1) == k)
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from tutelage.envs.bipedal.body import Num, cos_sin
+from tutelage.envs.bipedal.body import Num
 from tutelage.envs.bipedal.ground import Cells, Look, first_cell
-from tutelage.envs.bipedal.lanes import if_used, index, known_lane
+from tutelage.envs.bipedal.lanes import choose, if_used, index, known_lane
 
 RAYS = 10
 RANGE = 160 / 30  # metres
 WINDOW = 16  # cells, of which the rays reach over 12
+ANGLES = [0.15 * ray for ray in range(16)]
+END_X, END_Y = [RANGE * math.sin(a) for a in ANGLES], [-RANGE * math.cos(a) for a in ANGLES]  # of rays that hit nothing
 
 
 def scan(x: Num, y: Num, look: Look) -> Array:
@@ -21,8 +25,7 @@ def scan(x: Num, y: Num, look: Look) -> Array:
     edge are not seen, as terrains do not hold them: the rays could reach some from half a metre before the finish on.
     """
     ray = index(16, 1 + x.ndim)
-    cos, sin = cos_sin(0.15 * ray)
-    dx, dy = RANGE * sin, -RANGE * cos
+    dx, dy = choose(ray, END_X), choose(ray, END_Y)
     cells = look(first_cell(x, WINDOW) + index(WINDOW, x.ndim))
     edges = _to_edge(x, y, dx, dy, cells)
     boxes = known_lane(cells.left < cells.right)

@@ -18,11 +18,12 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 from jaxtyping import Array, Bool, Int, PyTree
 
-from tutelage.envs.bipedal.compiled import launch, written
+from tutelage.envs.bipedal.compiled import Function, call, kernel, launch, written
 from tutelage.envs.bipedal.lanes import spread, unfenced
 
 Shape = tuple[int, ...]
 Page = Array  # [entries, …, environments], floats
+Look = tuple[Callable, Array]
 
 
 @dataclass(frozen=True)
@@ -106,17 +107,23 @@ class Line(NamedTuple):
     wanted: Int[Array, "spans"]
 
     @classmethod
-    def of(cls, wanted: Bool[Array, " n"], lanes: int) -> Line:
-        """For programs with so many lanes: if they have but one, all stay where they are."""
+    def of(cls, wanted: Bool[Array, " n"], lanes: int, *, few: bool = False) -> Line:
+        """For programs with so many lanes: if they have but one, all stay where they are.
+
+        Within spans, they are still near each other where they lie. If they are few, all environments are one span.
+        """
         if lanes == 1:
             return cls(jnp.arange(len(wanted)), wanted.astype(jnp.int32))
         spans = jnp.pad(wanted, (0, -len(wanted) % SPAN)).reshape(-1, SPAN)
         # All are compared with all: a sort takes much longer to compile.
-        at = jnp.arange(SPAN)
-        place = jnp.sum(spans[:, None, :] & (at < at[:, None]), axis=2)
-        is_at = spans[:, None, :] & (place[:, None, :] == at[:, None])
-        order = jnp.sum(jnp.where(is_at, at, 0), axis=2) + SPAN * jnp.arange(len(spans))[:, None]
-        return cls(order.reshape(-1), jnp.sum(spans, axis=1, dtype=jnp.int32))
+        place = jnp.sum(spans[:, None, :] & (jnp.arange(SPAN) < jnp.arange(SPAN)[:, None]), axis=2)
+        number = jnp.sum(spans, axis=1, dtype=jnp.int32)
+        span = jnp.arange(len(spans))
+        begin = jnp.sum(jnp.where(span < span[:, None], number, 0), axis=1) if few else SPAN * span
+        at = jnp.arange(spans.size)
+        place = jnp.where(spans, begin[:, None] + place, spans.size + at.reshape(spans.shape)).reshape(-1)
+        order = jnp.zeros(spans.size, jnp.int32).at[place].set(at, mode="drop", unique_indices=True)
+        return cls(order, jnp.sum(number)[None] if few else number)
 
     def lanes(self, refs: Sequence[Any], first: Int[Array, ""], lanes: int) -> tuple[Array, Callable[[], Array]]:
         """Within a program: how many there are from place `first` on, and how to find them.
@@ -137,16 +144,21 @@ class Stage:
     registers: int | None = None  # that a thread may have
     interpret: bool = False
 
-    def run(
+    def run(self, act: Callable[..., PyTree], given: Sequence[Pages], look: Look | None = None, **how: Any) -> Pages:
+        """What `job` says, done."""
+        return self.job(act, given, look, **how).run()
+
+    def job(
         self,
         act: Callable[..., PyTree],
         given: Sequence[Pages],
-        look: tuple[Callable, Array] | None = None,
+        look: Look | None = None,
         *,
         wanted: Bool[Array, " n"] | None = None,
+        few: bool = False,
         anew: bool = True,
-    ) -> Pages:
-        """`act` of what is on the pages as one kernel; of the environments that are `wanted`, if that is said.
+    ) -> Job:
+        """`act` of what is on the pages as one kernel; of the environments that are `wanted`, perhaps `few`, if said.
 
         `look` is a function and an array for it to look into. `act` is given it as well, as a function of what is left
         after the array and the numbers of the environments. The outcome is on pages of its own, on which nothing is
@@ -154,7 +166,7 @@ class Stage:
         """
         n, lanes = given[0].pages[0].shape[-1], self.lanes
         read_by, array = look or (None, None)
-        line = None if wanted is None else Line.of(wanted, lanes)
+        line = None if wanted is None else Line.of(wanted, lanes, few=few)
         pages = [page for g in given for page in g.pages]
         arrays = [*([] if array is None else [array]), *(line or ()), *pages]
 
@@ -166,7 +178,7 @@ class Stage:
         form = Form.of(jax.eval_shape(work, [g.form.values_of(lanes) for g in given], array, lanes_of))
         assert anew or form == given[-1].form, f"{act} makes other than it was given"
 
-        def program(*refs: Any) -> None:
+        def program(number: Int[Array, ""], *refs: Any) -> None:
             rest = list(refs)
             looked = None if array is None else rest.pop(0)
             lined = [rest.pop(0) for _ in line or ()]
@@ -178,7 +190,7 @@ class Stage:
                 ):
                     ref[all_of(ref.shape[:-1], lane)] = tile
 
-            first = pl.program_id(0) * lanes
+            first = number * lanes
             if line is None:
                 # Lanes beyond the last environment do that one's work once more.
                 write(jnp.minimum(first + jnp.arange(lanes), n - 1))
@@ -186,37 +198,84 @@ class Stage:
                 left, find = line.lanes(lined, first, lanes)
                 pl.when(left > 0)(lambda: write(find()))
 
-        out = [jax.ShapeDtypeStruct((*s, n), jnp.float32) for s in form.shapes]
+        out = tuple(jax.ShapeDtypeStruct((*s, n), jnp.float32) for s in form.shapes)
         aliases = {} if anew else {len(arrays) - len(out) + k: k for k in range(len(out))}
         programs = pl.cdiv(n if line is None else len(line.order), lanes)
-        return Pages(form, tuple(self._called(program, _name(act), arrays, out, programs, aliases)))
+        return Job(self, _name(act), program, arrays, form, out, programs, aliases)
 
-    def _called(
-        self,
-        program: Callable[..., None],
-        name: str,
-        arrays: Sequence[Array],
-        out: Sequence[jax.ShapeDtypeStruct],
-        programs: int,
-        aliases: dict[int, int],
-    ) -> Sequence[Array]:
-        """What the program makes of the arrays, all of which it may look into anywhere."""
-        whole = partial(pl.BlockSpec, memory_space=pl.ANY)
-        call = pl.pallas_call(
-            program,
-            grid=(programs,),
-            in_specs=[whole() for _ in arrays],
-            out_specs=[whole() for _ in out],
-            out_shape=out,
-            input_output_aliases=aliases,
-            compiler_params=triton.CompilerParams(num_warps=1, num_stages=1),
-            interpret=self.interpret,
-            name=name,
+
+class Job(NamedTuple):
+    """A kernel that is to be launched."""
+
+    stage: Stage
+    name: str
+    program: Callable[..., None]  # of its number, and the arrays, all of which it may look into anywhere
+    arrays: Sequence[Array]
+    form: Form
+    out: tuple[jax.ShapeDtypeStruct, ...]
+    programs: int
+    aliases: dict[int, int]
+
+    def run(self) -> Pages:
+        """The pages it writes."""
+        if self.stage.interpret:
+            return Pages(self.form, tuple(self._call()(*self.arrays)))
+        out = launch(self._text(), self.name, self.arrays, self.out, self.programs, self.aliases)
+        return Pages(self.form, tuple(out))
+
+    def beside(self, other: Job) -> tuple[Pages, Pages]:
+        """The pages that both write, in one launch: while this one's last programs run, the other's begin."""
+        if self.stage.interpret:
+            return self.run(), other.run()
+        assert not self.aliases, "outputs are counted anew"
+        assert not other.aliases, "outputs are counted anew"
+        name = f"{self.name}_{other.name}"
+        mine, others = Function.of(self._text(), self.name), Function.of(other._text(self.programs), other.name)
+        a, b = len(self.arrays), len(other.arrays)
+        kinds = [*mine.types[:a], *others.types[:b], *mine.types[a:], *others.types[b:]]
+        place = [f"%a{k}" for k in range(len(kinds))]
+        made = a + b + len(self.out)
+        body = EITHER.format(
+            programs=self.programs,
+            this=call(self.name, [*place[:a], *place[a + b : made]], mine.types),
+            other=call(other.name, [*place[a : a + b], *place[made:]], others.types),
         )
-        if self.interpret:
-            return call(*arrays)
-        text = written(call, [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays], self.registers)
-        return launch(text, name, arrays, out, programs, aliases)
+        limits = {self.stage.registers, other.stage.registers}
+        assert len(limits) == 1, "a kernel's programs have equal numbers of registers"
+        text = kernel(name, [mine.text, others.text], kinds, body, limits.pop())
+        programs = self.programs + other.programs
+        out = launch(text, name, [*self.arrays, *other.arrays], [*self.out, *other.out], programs)
+        return Pages(self.form, tuple(out[: len(self.out)])), Pages(other.form, tuple(out[len(self.out) :]))
+
+    def _text(self, after: int = 0) -> str:
+        """The kernel in Triton's language, as it is after so many programs of another."""
+        shapes = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in self.arrays]
+        return written(self._call(after), shapes, self.stage.registers)
+
+    def _call(self, after: int = 0) -> Callable[..., Sequence[Array]]:
+        whole = partial(pl.BlockSpec, memory_space=pl.ANY)
+        return pl.pallas_call(
+            lambda *refs: self.program(pl.program_id(0) - after, *refs),
+            grid=(after + self.programs,),
+            in_specs=[whole() for _ in self.arrays],
+            out_specs=[whole() for _ in self.out],
+            out_shape=list(self.out),
+            input_output_aliases=self.aliases,
+            compiler_params=triton.CompilerParams(num_warps=1, num_stages=1),
+            interpret=self.stage.interpret,
+            name=self.name,
+        )
+
+
+EITHER = """
+    %program = tt.get_program_id x : i32
+    %programs = arith.constant {programs} : i32
+    %is_first = arith.cmpi slt, %program, %programs : i32
+    scf.if %is_first {{
+      {this}
+    }} else {{
+      {other}
+    }}"""
 
 
 def _name(act: Callable) -> str:

@@ -24,7 +24,7 @@ from tutelage.envs.bipedal.contacts import Contact, Feet, Footing, Memory, empty
 from tutelage.envs.bipedal.exact import Drive, GripImpulse, JointImpulse, Problem, Solution, Velocities
 from tutelage.envs.bipedal.ground import Look, first_cell
 from tutelage.envs.bipedal.lanes import any_of, fence, if_used, index, known_lane, some, where
-from tutelage.envs.bipedal.position import FEW, ITERATIONS, Limits, Poses, settle, settle_some
+from tutelage.envs.bipedal.position import FEW, Limits, Poses, settle, settle_some
 from tutelage.envs.bipedal.scarce import where_scarce
 
 Solver = Literal["reduced", "exact"]
@@ -93,7 +93,17 @@ def is_first(joints: Sequence[JointImpulse]) -> Bool[Array, "..."]:
 
 def first_pushed(problem: Problem, push: Push) -> Push:
     """For kernels: what the exact solver finds as an episode begins."""
-    return pushed(problem, _literal((problem, push.velocities)))
+    return agreed(literally(problem), push)
+
+
+def literally(problem: Problem) -> Push:
+    """What the exact solver finds."""
+    return pushed(problem, exact.solve(problem))
+
+
+def agreed(literal: Push, found: Push) -> Push:
+    """What the exact solver found; if the reduced one found the same, all of a joint's impulses are its motor's."""
+    return literal._replace(joints=_agreed_joints(literal.velocities, literal.joints, found.velocities))
 
 
 def moved(problem: Problem, push: Push, solver: Solver) -> Bodies:
@@ -109,9 +119,12 @@ def moved_a_little(problem: Problem, push: Push, solver: Solver) -> tuple[Bodies
     return _placed(free, poses), unsettled
 
 
-def settled(problem: Problem, bodies: Bodies, solver: Solver) -> Bodies:
-    """The bodies of those that have not, settled."""
-    return _placed(bodies, settle_some(_poses(bodies), *_ties(problem), _still(solver), FEW, ITERATIONS)[0])
+def moved_on(
+    problem: Problem, bodies: Bodies, solver: Solver, first: int, last: int
+) -> tuple[Bodies, Bool[Array, "..."]]:
+    """The bodies of those that have not, some iterations later, and which have not settled even then."""
+    poses, unsettled = settle_some(_poses(bodies), *_ties(problem), _still(solver), first, last)
+    return _placed(bodies, poses), unsettled
 
 
 def _set_free(problem: Problem, push: Push) -> Bodies:
@@ -155,17 +168,21 @@ def _solve(problem: Problem) -> Solution:
 
 
 def _literal(given: tuple[Problem, Velocities]) -> Solution:
-    """What the exact solver makes of a problem for which the reduced one found these velocities.
-
-    If they are the same, all of a joint's impulses are counted as its motor's.
-    """
+    """What the exact solver makes of a problem for which the reduced one found these velocities."""
     problem, found = given
     velocities, joints, pressed = exact.solve(problem)
+    return velocities, _agreed_joints(velocities, joints, found), pressed
+
+
+def _agreed_joints(
+    velocities: Velocities, joints: tuple[JointImpulse, ...], found: Velocities
+) -> tuple[JointImpulse, ...]:
+    """The exact solver's impulses; those of the joints' points and limits only where it found other velocities."""
     pairs = [(u, v) for old, new in zip(found, velocities, strict=True) for u, v in zip(old, new, strict=True)]
     differs = any_of([jnp.abs(u - v) > SAME for u, v in pairs])
     none = jnp.zeros_like(joints[0].x)
     turning = tuple(JointImpulse(none, none, j.motor + j.limit, none) for j in joints)
-    return velocities, where(differs, joints, turning), pressed
+    return where(differs, joints, turning)
 
 
 def _drive(k: int, bodies: Bodies, action: Num) -> Drive:

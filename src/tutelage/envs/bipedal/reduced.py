@@ -42,6 +42,7 @@ from tutelage.envs.bipedal.lanes import (
     in_kernel,
     in_use,
     join,
+    known_lane,
     largest,
     looped,
     on_cpu,
@@ -459,10 +460,14 @@ def _coulomb(five: Five, n: Num, t: Num, p: Point) -> tuple[Num, Num]:
     out = (p.ease * (p.tie * vt - vn), p.ease * (p.tie * vn - vt))
     out = where(gets_ahead, (back, -p.friction * back), out)
     out = where(falls_behind, (ahead, p.friction * ahead), out)
-    slow_n = jnp.maximum(n - (vn + own_n) * p.ease, 0.0)
-    most = p.friction * slow_n
-    slow_t = jnp.clip(t - (vt + own_t), -most, most)
-    return where(_jams(p.friction, p.tie), (slow_n, slow_t), out)
+    jams = _jams(p.friction, p.tie)
+
+    def slowly(out: tuple[Num, Num]) -> tuple[Num, Num]:
+        slow_n = jnp.maximum(n - (vn + own_n) * p.ease, 0.0)
+        most = p.friction * slow_n
+        return where(jams, (slow_n, jnp.clip(t - (vt + own_t), -most, most)), out)
+
+    return if_used(known_lane(jams), slowly, out)
 
 
 def _leg(w: Vector, side: int) -> Five:
