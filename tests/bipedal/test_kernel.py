@@ -9,8 +9,10 @@ import pytest
 
 from bipedal.gpu import some_gpu
 from bipedal.walkers import some_walkers
-from tutelage.envs.bipedal import ground, kernel, pages, physics
-from tutelage.envs.bipedal.pages import SPAN, Line, Pages, Stage, kernels_can_be_lowered
+from tutelage.envs.bipedal import compiled, ground, kernel, physics
+from tutelage.envs.bipedal.compiled import kernels_can_be_lowered
+from tutelage.envs.bipedal.jobs import SPAN, Line, Stage
+from tutelage.envs.bipedal.pages import Pages
 
 
 def test_gpus_that_kernels_cannot_be_compiled_for_do_without(monkeypatch) -> None:
@@ -34,7 +36,7 @@ def test_whether_kernels_can_be_compiled_is_known_while_tracing(monkeypatch) -> 
 
     with some_gpu():
         jax.eval_shape(ask, jax.ShapeDtypeStruct((), jnp.float32))
-        monkeypatch.setattr(pages, "written", refused)
+        monkeypatch.setattr(compiled, "written", refused)
         jax.eval_shape(ask, jax.ShapeDtypeStruct((1,), jnp.float32))
     assert answers == [True, False]
 

@@ -1,0 +1,227 @@
+"""Stages of a step as kernels: what each does with what is on pages, and for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
+from jaxtyping import Array, Bool, Int, PyTree
+
+from tutelage.envs.bipedal.compiled import Function, call, kernel, launch, written
+from tutelage.envs.bipedal.lanes import spread, unfenced
+from tutelage.envs.bipedal.pages import Form, Pages, all_of, read
+
+Look = tuple[Callable, Array]  # a function and what it looks into
+SPAN = 128  # environments among which those that are wanted move up
+
+
+class Line(NamedTuple):
+    """Those that are wanted of each span of environments, first in it, and how many they are."""
+
+    order: Int[Array, "n"]
+    wanted: Int[Array, "spans"]
+
+    @classmethod
+    def of(cls, wanted: Bool[Array, " n"], lanes: int, *, few: bool = False) -> Line:
+        """For programs with so many lanes: if they have but one, all stay where they are.
+
+        Within spans, they are still near each other where they lie. If they are few, all environments are one span.
+        """
+        if lanes == 1:
+            return cls(jnp.arange(len(wanted)), wanted.astype(jnp.int32))
+        spans = jnp.pad(wanted, (0, -len(wanted) % SPAN)).reshape(-1, SPAN)
+        # All are compared with all: a sort takes much longer to compile.
+        place = jnp.sum(spans[:, None, :] & (jnp.arange(SPAN) < jnp.arange(SPAN)[:, None]), axis=2)
+        number = jnp.sum(spans, axis=1, dtype=jnp.int32)
+        span = jnp.arange(len(spans))
+        begin = jnp.sum(jnp.where(span < span[:, None], number, 0), axis=1) if few else SPAN * span
+        at = jnp.arange(spans.size)
+        place = jnp.where(spans, begin[:, None] + place, spans.size + at.reshape(spans.shape)).reshape(-1)
+        order = jnp.zeros(spans.size, jnp.int32).at[place].set(at, mode="drop", unique_indices=True)
+        return cls(order, jnp.sum(number)[None] if few else number)
+
+    def lanes(self, refs: Sequence[Any], first: Int[Array, ""], lanes: int) -> tuple[Array, Callable[[], Array]]:
+        """Within a program: how many there are from place `first` on, and how to find them.
+
+        Lanes beyond the last that is wanted do the work of the program's first once more.
+        """
+        order, wanted = refs
+        span = len(self.order) // len(self.wanted)
+        left = wanted[first // span] - first % span
+        return left, lambda: order[first + jnp.where(jnp.arange(lanes) < left, jnp.arange(lanes), 0)]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a kernel is made of, besides what it does."""
+
+    lanes: int  # the environments that a program works on
+    registers: int | None = None  # that a thread may have
+    interpret: bool = False
+
+    def job(
+        self,
+        act: Callable[..., PyTree],
+        given: Sequence[Pages],
+        look: Look | None = None,
+        *,
+        wanted: Bool[Array, " n"] | None = None,
+        few: bool = False,
+        anew: bool = True,
+    ) -> Job:
+        """`act` of what is on the pages as one kernel; of the environments that are `wanted`, perhaps `few`, if said.
+
+        `look` is a function and an array for it to look into. `act` is given it as well, as a function of what is left
+        after the array and the numbers of the environments. The outcome is on pages of its own, on which nothing is
+        known of the others, or if it is not to be `anew`, on those that were given last, where they stay as they were.
+        """
+        line = None if wanted is None else Line.of(wanted, self.lanes, few=few)
+        return Job(self, act, tuple(given), look, line, anew)
+
+    def run(self, act: Callable[..., PyTree], given: Sequence[Pages], look: Look | None = None, **how: Any) -> Pages:
+        """The job, done."""
+        return self.job(act, given, look, **how).run()
+
+
+@dataclass(frozen=True)
+class Job:
+    """A kernel that is to be launched."""
+
+    stage: Stage
+    act: Callable[..., PyTree]
+    given: tuple[Pages, ...]
+    look: Look | None
+    line: Line | None
+    anew: bool
+
+    def run(self) -> Pages:
+        """The pages it writes."""
+        if self.stage.interpret:
+            out = self._call()(*self.arrays)
+        else:
+            out = launch(self._text(), self.name, self.arrays, self.out, self.programs, self.aliases)
+        return Pages(self.form, tuple(out))
+
+    def beside(self, other: Job) -> tuple[Pages, Pages]:
+        """The pages that both write, in one launch: while this one's last programs run, the other's begin."""
+        if self.stage.interpret:
+            return self.run(), other.run()
+        assert self.anew, "outputs are counted anew"
+        assert other.anew, "outputs are counted anew"
+        assert self.stage.registers == other.stage.registers, "a kernel's programs have as many registers each"
+        mine, others = Function.of(self._text(), self.name), Function.of(other._text(self.programs), other.name)
+        a, b, made = len(self.arrays), len(self.arrays) + len(other.arrays), len(self.out)
+        kinds = [*mine.types[:a], *others.types[: b - a], *mine.types[a:], *others.types[b - a :]]
+        place = [f"%a{k}" for k in range(len(kinds))]
+        body = EITHER.format(
+            programs=self.programs,
+            this=call(self.name, [*place[:a], *place[b : b + made]], mine.types),
+            other=call(other.name, [*place[a:b], *place[b + made :]], others.types),
+        )
+        name = f"{self.name}_{other.name}"
+        text = kernel(name, [mine.text, others.text], kinds, body, self.stage.registers)
+        programs = self.programs + other.programs
+        out = launch(text, name, [*self.arrays, *other.arrays], [*self.out, *other.out], programs)
+        return Pages(self.form, tuple(out[:made])), Pages(other.form, tuple(out[made:]))
+
+    @property
+    def name(self) -> str:
+        """Of the kernel."""
+        return getattr(self.act, "__name__", "stage")
+
+    @property
+    def environments(self) -> int:
+        """How many there are."""
+        return self.given[0].pages[0].shape[-1]
+
+    @property
+    def arrays(self) -> list[Array]:
+        """All that programs may look into, anywhere."""
+        looked = [] if self.look is None else [self.look[1]]
+        return [*looked, *(self.line or ()), *(page for given in self.given for page in given.pages)]
+
+    @cached_property
+    def form(self) -> Form:
+        """Of what is written."""
+        lanes = self.stage.lanes
+        values = [given.form.values_of(lanes) for given in self.given]
+        array = None if self.look is None else self.look[1]
+        form = Form.of(jax.eval_shape(self._work, values, array, jax.ShapeDtypeStruct((lanes,), jnp.int32)))
+        assert self.anew or form == self.given[-1].form, f"{self.act} makes other than it was given"
+        return form
+
+    @property
+    def out(self) -> list[jax.ShapeDtypeStruct]:
+        """The pages that are written, by shape."""
+        return [jax.ShapeDtypeStruct((*shape, self.environments), jnp.float32) for shape in self.form.shapes]
+
+    @property
+    def aliases(self) -> dict[int, int]:
+        """Which of the arrays are written over."""
+        first = len(self.arrays) - len(self.out)
+        return {} if self.anew else {first + k: k for k in range(len(self.out))}
+
+    @property
+    def programs(self) -> int:
+        """Of which some may have nothing to do."""
+        return pl.cdiv(self.environments if self.line is None else len(self.line.order), self.stage.lanes)
+
+    def _work(self, values: Sequence[PyTree], array: Any, lane: Int[Array, " lanes"]) -> PyTree:
+        with unfenced():
+            return self.act(*values, *(() if self.look is None else (partial(self.look[0], array, lane),)))
+
+    def _program(self, number: Int[Array, ""], *refs: Any) -> None:
+        """What a program does, by its number."""
+        rest, lanes = list(refs), self.stage.lanes
+        array = None if self.look is None else rest.pop(0)
+        line = [rest.pop(0) for _ in self.line or ()]
+        made_on = [rest.pop() for _ in self.out][::-1]
+
+        def work(lane: Int[Array, " lanes"]) -> None:
+            made = self._work(read(self.given, rest, lane), array, lane)
+            for ref, tile in zip(made_on, self.form.write(made, spread), strict=True):
+                ref[all_of(ref.shape[:-1], lane)] = tile
+
+        first = number * lanes
+        if self.line is None:
+            # Lanes beyond the last environment do that one's work once more.
+            work(jnp.minimum(first + jnp.arange(lanes), self.environments - 1))
+        else:
+            left, find = self.line.lanes(line, first, lanes)
+            pl.when(left > 0)(lambda: work(find()))
+
+    def _text(self, after: int = 0) -> str:
+        """The kernel in Triton's language, as it is after so many programs of another."""
+        shapes = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in self.arrays]
+        return written(self._call(after), shapes, self.stage.registers)
+
+    def _call(self, after: int = 0) -> Callable[..., Sequence[Array]]:
+        whole = partial(pl.BlockSpec, memory_space=pl.ANY)
+        return pl.pallas_call(
+            lambda *refs: self._program(pl.program_id(0) - after, *refs),
+            grid=(after + self.programs,),
+            in_specs=[whole() for _ in self.arrays],
+            out_specs=[whole() for _ in self.out],
+            out_shape=self.out,
+            input_output_aliases=self.aliases,
+            compiler_params=triton.CompilerParams(num_warps=1, num_stages=1),
+            interpret=self.stage.interpret,
+            name=self.name,
+        )
+
+
+EITHER = """
+    %program = tt.get_program_id x : i32
+    %programs = arith.constant {programs} : i32
+    %is_first = arith.cmpi slt, %program, %programs : i32
+    scf.if %is_first {{
+      {this}
+    }} else {{
+      {other}
+    }}"""
