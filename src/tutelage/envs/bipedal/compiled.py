@@ -155,19 +155,20 @@ def _invert(ir: Any, op: Any) -> None:
 
 def _hand_over(ir: Any, op: Any) -> None:
     """The sum of what is zero but for entry k of the first axis, spread over threads, is that entry."""
-    chosen, shape = op.operands[0].owner, list(ir.RankedTensorType(op.operands[0].type).shape)
-    along, [inner] = ir.IntegerAttr(op.attributes["axis"]).value, op.regions[0].blocks
-    if along != 0 or shape[1:] != [1] or inner.operations[0].operation.name not in ("arith.addf", "arith.addi"):
+    shape, [inner] = list(ir.RankedTensorType(op.operands[0].type).shape), op.regions[0].blocks
+    along, how = ir.IntegerAttr(op.attributes["axis"]).value, [_name(of.operation) for of in inner]
+    if along != 0 or shape[1:] != [1] or how not in (["arith.addf", RETURN], ["arith.addi", RETURN]):
         return
-    if getattr(chosen, "name", None) != "arith.select" or _number(ir, chosen.operands[2]) != 0:
+    chosen = op.operands[0].owner
+    if _name(chosen) != "arith.select" or _number(ir, chosen.operands[2]) != 0:
         return
-    [mask, values, _] = chosen.operands
-    if mask.owner.name != "arith.cmpi" or ir.IntegerAttr(mask.owner.attributes["predicate"]).value != 0:
+    mask, values, _ = chosen.operands
+    if _name(mask.owner) != "arith.cmpi" or ir.IntegerAttr(mask.owner.attributes["predicate"]).value != 0:
         return
     index, k = mask.owner.operands[0].owner, _number(ir, mask.owner.operands[1])
-    while index.name in ("tt.expand_dims", "tt.broadcast", "tt.reshape"):
+    while _name(index) in ("tt.expand_dims", "tt.broadcast", "tt.reshape"):
         index = index.operands[0].owner
-    if index.name != "tt.make_range" or k is None:
+    if _name(index) != "tt.make_range" or k is None:
         return
     here, whole = ir.InsertionPoint(op), ir.IntegerType.get_signless(32)
     at = ir.RankedTensorType.get([1, 1], whole)
@@ -181,12 +182,20 @@ def _hand_over(ir: Any, op: Any) -> None:
     op.erase()
 
 
+RETURN = "tt.reduce.return"
+
+
+def _name(owner: Any) -> str | None:
+    """Of the operation that a value is the result of; None for what a block is given."""
+    return getattr(owner, "name", None)
+
+
 def _number(ir: Any, value: Any) -> float | None:
     """The constant that all entries of a value are, if that can be seen."""
     op = value.owner
-    while getattr(op, "name", None) in ("tt.splat", "tt.broadcast", "arith.sitofp"):
+    while _name(op) in ("tt.splat", "tt.broadcast", "arith.sitofp"):
         op = op.operands[0].owner
-    if getattr(op, "name", None) != "arith.constant":
+    if _name(op) != "arith.constant":
         return None
     number = op.attributes["value"]
     return float(number.value) if isinstance(number, ir.IntegerAttr | ir.FloatAttr) else None
@@ -201,7 +210,7 @@ def _contract_sum(ir: Any, op: Any) -> None:
     minus = op.name == "arith.subf"
     for k in (1, 0):
         product, other = op.operands[k].owner, op.operands[1 - k]
-        if getattr(product, "name", None) != "arith.mulf" or len(list(product.results[0].uses)) > 1:
+        if _name(product) != "arith.mulf" or len(list(product.results[0].uses)) > 1:
             continue
         a, b = product.operands
         if minus:

@@ -261,17 +261,7 @@ def fused(
     stages = Stages(solver)
     given = Pages.of((unpacked(moment), efforts))
     footing = run(stages.feel, [given], ground)
-    solve = job(stages.solve, [given, footing])
-    if solver == "reduced":
-        first = physics.is_first(given.values()[0].joints)
-        literal, push = job(stages.literal, [given, footing], wanted=first, few=True).beside(solve)
-        flight = run(stages.start, [given, footing, push, literal])
-        joints = _chosen(first, literal.values(), push.values()).joints
-    else:
-        push = solve.run()
-        flight, joints = run(stages.start, [given, footing, push]), push.values().joints
-    flight = run(stages.settle, [given, footing, flight], wanted=flight.values().unsettled, anew=False)
-    flight = run(stages.finish, [given, footing, flight], wanted=flight.values().unsettled, few=True, anew=False)
+    flight, joints = _set_off(stages, job, given, footing)
     fallen, rays = run(stages.see, [given, flight], ground).values()
     aimed = run(stages.aim, [given, flight], ground)
     for k in range(physics.effort(solver).rounds):
@@ -284,6 +274,23 @@ def fused(
     landed = flight.values()
     after = After(packed(World(landed.end, joints, landed.memory, landed.feet, fallen)), fallen, rays)
     return jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), after)
+
+
+def _set_off(stages: Stages, job: Callable[..., Job], given: Pages, footing: Pages) -> tuple[Pages, Any]:
+    """Velocities, and positions before impacts: the flight on its pages, and the joints' impulses."""
+    solve = job(stages.solve, [given, footing])
+    if stages.solver == "reduced":
+        first = physics.is_first(given.values()[0].joints)
+        literal, push = job(stages.literal, [given, footing], wanted=first, few=True).beside(solve)
+        flight = job(stages.start, [given, footing, push, literal]).run()
+        joints = _chosen(first, literal.values(), push.values()).joints
+    else:
+        push = solve.run()
+        flight, joints = job(stages.start, [given, footing, push]).run(), push.values().joints
+    for act, few in ((stages.settle, False), (stages.finish, True)):
+        unsettled = flight.values().unsettled
+        flight = job(act, [given, footing, flight], wanted=unsettled, few=few, anew=False).run()
+    return flight, joints
 
 
 def _look(tiles: Any, lane: Int[Array, " lanes"], cell: Int[Array, "..."]) -> Cells:
