@@ -15,3 +15,19 @@ def some_gpu() -> Iterator[None]:
     mesh = AbstractMesh((1,), ("all",), (AxisType.Auto,), abstract_device=device)
     with use_abstract_mesh(mesh), mock.patch.object(jax, "default_backend", return_value="gpu"):
         yield
+
+
+def is_a_kernel(text: str) -> bool:
+    """Whether this is a module in Triton's language, as far as can be seen without its compiler; raises if it is not.
+
+    Names that are given twice, or to nothing, and types that do not fit would be found on a GPU only.
+    """
+    from jaxlib.mlir import ir
+    from jaxlib.triton import dialect
+
+    with ir.Context() as context:
+        context.allow_unregistered_dialects = True
+        dialect.register_dialect(context)
+        context.load_all_available_dialects()
+        known = text.replace("gpu.barrier\n", '"gpu.barrier"() : () -> ()\n')  # of a dialect that is not there
+        return bool(ir.Module.parse(known).operation.verify())

@@ -104,3 +104,19 @@ def test_other_sums_are_added_up(act) -> None:
         text = written(call, [column])
     assert "tt.gather" not in text
     assert "tt.reduce" in text
+
+
+def test_a_sum_of_what_a_loop_hands_on_is_added_up() -> None:
+    """Of such values it cannot be seen where they come from."""
+
+    def program(x, out) -> None:
+        def again(_, state):
+            mask, total = state
+            return ~mask, total + jnp.sum(jnp.where(mask, x[...], 0), axis=0)
+
+        out[...] = jax.lax.fori_loop(0, 3, again, (x[...] > 5, jnp.zeros(1)))[1]
+
+    column, one = jax.ShapeDtypeStruct((8, 1), jnp.float32), jax.ShapeDtypeStruct((1,), jnp.float32)
+    call = pl.pallas_call(program, out_shape=one, compiler_params=triton.CompilerParams(num_warps=1))
+    with some_gpu():
+        assert "tt.reduce" in written(call, [column])

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bipedal.gpu import some_gpu
+from bipedal.gpu import is_a_kernel, some_gpu
 from bipedal.walkers import some_walkers
-from tutelage.envs.bipedal import compiled, ground, kernel, physics
+from tutelage.envs.bipedal import compiled, ground, jobs, kernel, physics
 from tutelage.envs.bipedal.compiled import kernels_can_be_lowered
 from tutelage.envs.bipedal.jobs import SPAN, Line, Stage
 from tutelage.envs.bipedal.pages import Pages
@@ -139,6 +139,23 @@ def test_two_kernels_side_by_side_are_one_launch() -> None:
     assert text.count("custom_call") == 1
     assert "grid_x = 4 : i32" in text
     assert text.index("tt.call @twice") < text.index("tt.call @thrice")
+
+
+def test_two_kernels_side_by_side_can_be_read_by_the_compiler(monkeypatch) -> None:
+    """Each with arrays of its own, of which some are whole numbers."""
+    texts = []
+
+    def read(text, name, given, out, *rest):
+        texts.append(text)
+        return [jnp.zeros(o.shape, o.dtype) for o in out]
+
+    monkeypatch.setattr(jobs, "launch", read)
+    pages, stage = [Pages.of({"x": jnp.arange(8.0)})], Stage(4)
+    with some_gpu():
+        stage.job(twice, pages, wanted=jnp.arange(8) < 3).beside(stage.job(thrice, pages))
+    [text] = texts
+    assert is_a_kernel(text)
+    assert "!tt.ptr<i32>" in text
 
 
 def test_what_is_written_over_must_be_of_the_same_kind() -> None:

@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bipedal.gpu import some_gpu
+from bipedal.gpu import is_a_kernel, some_gpu
+from tutelage.envs.bipedal import linked
 from tutelage.envs.bipedal.linked import Script
 from tutelage.envs.bipedal.pages import Form
 
@@ -53,3 +54,20 @@ def test_it_is_one_kernel_that_calls_each_part_in_turn() -> None:
     assert "arith.constant 4 : i32" in text
     assert text.index("tt.call @double_") < text.index("tt.call @add_")
     assert text.count("noinline") == 2
+
+
+def test_what_is_handed_to_the_compiler_can_be_read(monkeypatch) -> None:
+    """Its loop is written by hand: each program signs in, meets the others in every step, and signs off."""
+    texts = []
+
+    def read(text, name, given, out, *rest):
+        texts.append(text)
+        return [jnp.zeros(o.shape, o.dtype) for o in out]
+
+    monkeypatch.setattr(linked, "launch", read)
+    s = counting(3)
+    with some_gpu():
+        s.run(given(s, 3), 4)
+    [text] = texts
+    assert is_a_kernel(text)
+    assert text.count("tt.atomic_rmw add") == 3
