@@ -27,7 +27,7 @@ import numpy as np
 from jax import lax
 
 from tutelage.envs.bipedal import Walker, WalkerDomain, kernel, play
-from tutelage.envs.bipedal.compiled import kernels_run_here
+from tutelage.gpu import kernels_run_here
 from tutelage.runs.bench import best_of, device_name, player
 from tutelage.runs.flags import tell_xla
 from tutelage.runs.presets import preset

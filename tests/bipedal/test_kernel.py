@@ -6,13 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import pallas as pl
 
 from bipedal.gpu import is_a_kernel, some_gpu
 from bipedal.walkers import some_walkers
-from tutelage.envs.bipedal import compiled, ground, jobs, kernel, physics
-from tutelage.envs.bipedal.compiled import kernels_can_be_lowered
+from tutelage.envs.bipedal import ground, jobs, kernel, physics
 from tutelage.envs.bipedal.jobs import SPAN, Line, Stage
 from tutelage.envs.bipedal.pages import Pages
+from tutelage.gpu import kernels_can_be_lowered
 
 
 def test_gpus_that_kernels_cannot_be_compiled_for_do_without(monkeypatch) -> None:
@@ -31,12 +32,12 @@ def test_whether_kernels_can_be_compiled_is_known_while_tracing(monkeypatch) -> 
         answers.append(kernels_can_be_lowered())
         return x
 
-    def refused(*_):
+    def refused(*_, **__):
         raise NotImplementedError("an unknown GPU")
 
     with some_gpu():
         jax.eval_shape(ask, jax.ShapeDtypeStruct((), jnp.float32))
-        monkeypatch.setattr(compiled, "written", refused)
+        monkeypatch.setattr(pl, "pallas_call", lambda *_, **__: refused)
         jax.eval_shape(ask, jax.ShapeDtypeStruct((1,), jnp.float32))
     assert answers == [True, False]
 

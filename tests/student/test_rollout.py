@@ -7,8 +7,10 @@ import pytest
 
 from toys import tiny_maze
 from tutelage.env import Discrete, Timestep
+from tutelage.student import rows
 from tutelage.student.nets import Flatten, StudentConfig
 from tutelage.student.rollout import LONG, Rollout, episodes, gae, renewed, rollout, running_sum
+from tutelage.student.rows import copied, replaced, scattered
 
 STEPS, SLOTS = 24, 4
 
@@ -158,3 +160,23 @@ def test_episodes_that_are_done_are_replaced_and_no_others(backend, numbers, mon
             want = openings[s, p, entry[s, p]] if done[s, p] else going[s, p]
             np.testing.assert_array_equal(states[s, p], want)
             assert obs[s, p] == want[0]
+
+
+def test_rows_are_replaced_by_a_kernel_as_by_xla() -> None:
+    """Rows of lengths that a program does not copy at once, more of them than there are to choose from."""
+    old, new = (jax.random.normal(jax.random.key(k), (rows, 700)) for k, rows in ((0, 9), (1, 4)))
+    wanted = jnp.arange(9) % 3 != 1
+    row = jnp.array([3, 0, 0, 1, 2, 3, 3, 1, 0])
+    want = np.where(wanted[:, None], new[row], old)
+    np.testing.assert_array_equal(copied(old, wanted, new, row, interpret=True), want)
+    np.testing.assert_array_equal(scattered(old, wanted, new, row), want)
+
+
+def test_rows_of_several_seeds_are_replaced_by_xla(monkeypatch) -> None:
+    """Where kernels run; what one seed's slots take from is its own."""
+    monkeypatch.setattr(rows, "kernels_run_here", lambda: True)
+    old, new = (jax.random.normal(jax.random.key(k), (2, 5, 8)) for k in (0, 1))
+    wanted, row = jnp.arange(5) > 2, jnp.array([[0, 1, 2, 3, 4], [4, 3, 2, 1, 0]])
+    have = jax.vmap(replaced, in_axes=(0, None, 0, 0))(old, wanted, new, row)
+    for seed in range(2):
+        np.testing.assert_array_equal(have[seed], np.where(wanted[:, None], new[seed][row[seed]], old[seed]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from tutelage.env import Action, Env, Level, Obs, Played, Player, State
 from tutelage.student import distributions
 from tutelage.student.nets import Student
 from tutelage.student.prefix import running
+from tutelage.student.rows import replaced
 
 
 class Rollout(eqx.Module):
@@ -132,12 +134,13 @@ def renewed(
 
     Few episodes are done at a time: where a slot has much, on GPUs, nothing is read or written of the others.
     """
-    slots = jnp.arange(len(done))
 
     def one(new: Array, old: Array) -> Array:
         if jax.default_backend() == "gpu" and old[0].size >= LONG:
-            nowhere = len(done) + slots
-            return old.at[jnp.where(done, slots, nowhere)].set(find(new), mode="drop", unique_indices=True)
+            before = new.shape[: new.ndim - old.ndim + 1]
+            row = find(jnp.arange(math.prod(before)).reshape(before))
+            flat = (len(done), -1)
+            return replaced(old.reshape(flat), done, new.reshape(-1, old[0].size), row).reshape(old.shape)
         return jnp.where(done.reshape(done.shape + (1,) * (old.ndim - 1)), find(new), old)
 
     return jax.tree.map(one, openings, going)

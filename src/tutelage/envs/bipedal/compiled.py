@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 from jaxtyping import Array
 
 Shapes = Sequence[jax.ShapeDtypeStruct]
@@ -80,26 +76,6 @@ def kernel(name: str, functions: Sequence[str], types: Sequence[str], body: str,
   }}
 }}
 """
-
-
-@lru_cache
-def kernels_run_here() -> bool:
-    """Whether there is a GPU for which kernels can be compiled: newer versions of JAX know some of them only."""
-    return jax.default_backend() == "gpu" and kernels_can_be_lowered()
-
-
-def kernels_can_be_lowered() -> bool:
-    """Whether JAX would make kernels for the GPU that it is on; also asked while tracing."""
-    one = jax.ShapeDtypeStruct((1,), jnp.float32)
-
-    def add_one(given: Any, made: Any) -> None:
-        made[...] = given[...] + 1
-
-    try:
-        written(pl.pallas_call(add_one, out_shape=one, compiler_params=triton.CompilerParams()), [one])
-    except (NotImplementedError, RuntimeError, ValueError):
-        return False
-    return True
 
 
 def _improved(module: Any, registers: int | None) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 from jaxtyping import Array, Bool, Int, PyTree
@@ -19,6 +20,7 @@ from tutelage.envs.bipedal.pages import Form, Pages, all_of, read
 
 Look = tuple[Callable, Array]  # a function and what it looks into
 SPAN = 128  # environments among which those that are wanted move up
+WORD = 32  # bits
 
 
 class Line(NamedTuple):
@@ -36,9 +38,7 @@ class Line(NamedTuple):
         if lanes == 1:
             return cls(jnp.arange(len(wanted)), wanted.astype(jnp.int32))
         spans = jnp.pad(wanted, (0, -len(wanted) % SPAN)).reshape(-1, SPAN)
-        # All are compared with all: a sort takes much longer to compile.
-        place = jnp.sum(spans[:, None, :] & (jnp.arange(SPAN) < jnp.arange(SPAN)[:, None]), axis=2)
-        number = jnp.sum(spans, axis=1, dtype=jnp.int32)
+        place, number = _places(spans)
         span = jnp.arange(len(spans))
         begin = jnp.sum(jnp.where(span < span[:, None], number, 0), axis=1) if few else SPAN * span
         at = jnp.arange(spans.size)
@@ -55,6 +55,22 @@ class Line(NamedTuple):
         span = len(self.order) // len(self.wanted)
         left = wanted[first // span] - first % span
         return left, lambda: order[first + jnp.where(jnp.arange(lanes) < left, jnp.arange(lanes), 0)]
+
+
+def _places(spans: Bool[Array, "spans SPAN"]) -> tuple[Int[Array, "spans SPAN"], Int[Array, " spans"]]:
+    """How many of a span are wanted before each of it, and in all.
+
+    Those of a span are the bits of a few words, which are counted. To sort takes much longer to compile, and to compare
+    each with each much longer to run.
+    """
+    bit = jnp.arange(SPAN, dtype=jnp.uint32) % WORD
+    words = jnp.sum(jnp.where(spans, jnp.uint32(1) << bit, 0).reshape(len(spans), -1, WORD), axis=2, dtype=jnp.uint32)
+    each = lax.population_count(words).astype(jnp.int32)
+    before = words[:, :, None] & ((jnp.uint32(1) << bit[:WORD]) - 1)
+    place = lax.population_count(before).astype(jnp.int32)
+    for k in range(1, words.shape[1]):
+        place = place.at[:, k].add(jnp.sum(each[:, :k], axis=1)[:, None])
+    return place.reshape(spans.shape), jnp.sum(each, axis=1)
 
 
 @dataclass(frozen=True)

@@ -21,16 +21,16 @@ from jaxtyping import Array, Bool, Float, Int
 
 from tutelage.envs.bipedal import contacts, exact, ground, impact, lidar, physics, reduced
 from tutelage.envs.bipedal.body import Bodies, Body, hull_origin
-from tutelage.envs.bipedal.compiled import kernels_run_here
 from tutelage.envs.bipedal.contacts import Footing, Memory, survey
 from tutelage.envs.bipedal.exact import JointImpulse
 from tutelage.envs.bipedal.ground import Cells, Look, Tiles
 from tutelage.envs.bipedal.impact import Aimed, Flight
 from tutelage.envs.bipedal.jobs import Job, Stage
-from tutelage.envs.bipedal.lanes import any_of, pick, some_lane, where
+from tutelage.envs.bipedal.lanes import any_of, fence, pick, some_lane, where
 from tutelage.envs.bipedal.pages import Pages
 from tutelage.envs.bipedal.physics import Efforts, Push, Solver, World
 from tutelage.envs.bipedal.position import FEW, ITERATIONS, MORE
+from tutelage.gpu import kernels_run_here
 
 PROGRAMS = 1024  # that a GPU runs side by side about as fast as one
 

@@ -16,7 +16,6 @@ from jaxtyping import Array, Float, Int
 from tutelage.env import Played
 from tutelage.envs.bipedal import contacts, impact, physics
 from tutelage.envs.bipedal.body import Body
-from tutelage.envs.bipedal.compiled import kernels_run_here
 from tutelage.envs.bipedal.contacts import survey
 from tutelage.envs.bipedal.env import WalkerState, judge
 from tutelage.envs.bipedal.kernel import Moment, Stages, _look, packed, unpacked
@@ -24,6 +23,7 @@ from tutelage.envs.bipedal.lanes import any_of, some_lane, spread, unspread
 from tutelage.envs.bipedal.linked import Script
 from tutelage.envs.bipedal.pages import Form
 from tutelage.envs.bipedal.physics import Solver, World, at_rest
+from tutelage.gpu import kernels_run_here
 from tutelage.student.nets import Flatten, TwoTowers
 
 OBS = 32  # the 24 numbers of an observation, filled up to a power of two

@@ -1,0 +1,73 @@
+"""Some rows of a large array replaced, on a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
+from jaxtyping import Array, Bool, Int, Shaped
+
+from tutelage.gpu import kernels_run_here
+
+AT_ONCE = 512  # numbers that a program copies
+
+
+def replaced(
+    old: Shaped[Array, "P n"], wanted: Bool[Array, " P"], new: Shaped[Array, "R n"], row: Int[Array, " P"]
+) -> Shaped[Array, "P n"]:
+    """`new[row]` where a row is wanted; nothing is read or written of the others.
+
+    For that XLA would still start a thread for every number there is. A kernel starts a program for every row.
+    """
+    return _by_kernel(old, wanted, new, row) if kernels_run_here() else scattered(old, wanted, new, row)
+
+
+def scattered(old: Array, wanted: Array, new: Array, row: Array) -> Array:
+    """The same as XLA does it."""
+    rows = jnp.arange(len(old))
+    return old.at[jnp.where(wanted, rows, len(old) + rows)].set(new[row], mode="drop", unique_indices=True)
+
+
+def copied(old: Array, wanted: Array, new: Array, row: Array, *, interpret: bool = False) -> Array:
+    """The same as a kernel does it."""
+    length = old.shape[1]
+
+    def copy(old_ref: Any, wanted_ref: Any, new_ref: Any, row_ref: Any, out_ref: Any) -> None:
+        place = pl.program_id(0)
+
+        @pl.when(wanted_ref[place] > 0)
+        def _() -> None:
+            source = row_ref[place]
+            for begin in range(0, length, AT_ONCE):
+                numbers = begin + jnp.arange(AT_ONCE)
+                # Those beyond the end copy the last number once more.
+                numbers = jnp.minimum(numbers, length - 1)
+                out_ref[jnp.full(AT_ONCE, place), numbers] = new_ref[jnp.full(AT_ONCE, source), numbers]
+
+    whole = pl.BlockSpec(memory_space=pl.ANY)
+    return pl.pallas_call(
+        copy,
+        grid=(len(old),),
+        in_specs=[whole] * 4,
+        out_specs=whole,
+        out_shape=jax.ShapeDtypeStruct(old.shape, old.dtype),
+        input_output_aliases={0: 0},
+        compiler_params=triton.CompilerParams(num_warps=1, num_stages=1),
+        interpret=interpret,
+        name="replace_rows",
+    )(old, wanted.astype(jnp.int32), new, row)
+
+
+@custom_vmap
+def _by_kernel(old: Array, wanted: Array, new: Array, row: Array) -> Array:
+    return copied(old, wanted, new, row)
+
+
+@_by_kernel.def_vmap
+def _by_xla(size: int, batched: Any, *given: Array) -> tuple[Array, bool]:
+    axes = tuple(0 if one else None for one in batched)
+    return jax.vmap(scattered, in_axes=axes, axis_size=size)(*given), True
