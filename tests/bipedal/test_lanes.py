@@ -9,7 +9,8 @@ import pytest
 
 from bipedal.walkers import some_walkers
 from tutelage.envs.bipedal import ground, kernel
-from tutelage.envs.bipedal.lanes import looped, unfenced, while_active
+from tutelage.envs.bipedal.lanes import unfenced, while_active
+from tutelage.envs.bipedal.window import in_one_kernel
 
 
 @pytest.fixture
@@ -24,24 +25,41 @@ def as_on_a_gpu(monkeypatch):
     return traced
 
 
-def test_what_a_loop_keeps_comes_back_as_it_was(as_on_a_gpu) -> None:
-    """Of every shape and type, and numbers that are no arrays."""
-    arrays = {
-        "x": jnp.arange(3.0),
-        "y": jnp.ones(3),
-        "on": jnp.arange(3) > 1,
-        "at": jnp.arange(3),
-        "m": jnp.ones((2, 3)),
-    }
-    kept = arrays | {"half": 0.5}
-    out = as_on_a_gpu(lambda arrays: looped(lambda kept, n: (kept, n + 1), arrays | {"half": 0.5})(1), arrays)
-    assert out[1] == 2
-    for name, value in kept.items():
-        np.testing.assert_array_equal(out[0][name], value)
-        assert jnp.asarray(out[0][name]).dtype == jnp.asarray(value).dtype
+def mixed(k, kept, state):
+    """A body with numbers of all kinds, which goes on for as long as it is on."""
+    by, half, up = kept
+    x, n, on = state
+    x = jnp.where(on, jnp.where(up, x + half * by, jnp.sin(x)), x)
+    return x, n + jnp.where(on, k, 0), on & (x < 2)
 
 
-@pytest.mark.parametrize("between", [1, 5, 20])
+@pytest.mark.parametrize("sets", [1, 3])
+def test_a_loop_in_one_kernel_does_what_its_rounds_do(sets) -> None:
+    """With numbers, whole numbers and truths, more of them than a word has bits; what it reads changes in turn."""
+    keys = jax.random.split(jax.random.key(0), 2 * sets)
+    kept = [
+        (jax.random.normal(keys[2 * i], (4, 7)), 0.5, jax.random.bernoulli(keys[2 * i + 1], 0.5, (7,)))
+        for i in range(sets)
+    ]
+    state = (jax.random.normal(jax.random.key(1), (4, 7)), jnp.arange(7), jnp.ones((4, 7), bool))
+    have = jax.jit(lambda kept, state: in_one_kernel(mixed, [(a, 0.5, c) for a, _, c in kept], state, 12))(kept, state)
+    want = (state[0], jnp.broadcast_to(state[1], (4, 7)), state[2])
+    for k in range(12):
+        want = mixed(k, kept[k % sets], want)
+    assert not want[2].all(), "some have ended"
+    for a, b in zip(have, want, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_as_many_truths_as_there_are_come_back() -> None:
+    """Also those that do not fit into one word."""
+    state = tuple(jnp.arange(3) == k % 3 for k in range(40))
+    have = in_one_kernel(lambda k, kept, state: (*state[1:], state[0]), [jnp.zeros(3)], state, 5)
+    np.testing.assert_array_equal(have, (*state[5:], *state[:5]))
+
+
+@pytest.mark.parametrize("between", [1, 5])
 @pytest.mark.parametrize("first", [0, 5])
 def test_looking_rarely_changes_nothing(as_on_a_gpu, between, first) -> None:
     """Each lane counts down from its number; the last one would take longer than there is time."""
@@ -99,7 +117,6 @@ def tree_concat(parts):
     return jax.tree.map(lambda *x: jnp.concatenate(x, axis=-1), *parts)
 
 
-@pytest.mark.slow
 def test_a_step_written_for_gpus_does_the_same(monkeypatch) -> None:
     """Step by step, from the same states, to float rounding, which may decide whether a corner is struck."""
     moment, _, tiles = some_walkers(8)

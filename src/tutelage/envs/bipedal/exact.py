@@ -28,7 +28,19 @@ from tutelage.envs.bipedal.body import (
     turn,
 )
 from tutelage.envs.bipedal.contacts import AXIS, SLOTS, Contact, Memory
-from tutelage.envs.bipedal.lanes import InUse, choose, cut, fence, if_used, in_use, join, looped, over, split, where
+from tutelage.envs.bipedal.lanes import (
+    InUse,
+    by_xla_on_gpu,
+    choose,
+    fence,
+    if_used,
+    in_use,
+    join,
+    over,
+    repeated,
+    split,
+    where,
+)
 
 ITERATIONS = 180
 
@@ -80,18 +92,19 @@ class Grip(NamedTuple):
     body: Array
     nx: Num
     ny: Num
-    arm_x: tuple[Num, ...]
-    arm_y: tuple[Num, ...]
     lever: tuple[Num, ...]  # arm × normal
     grasp: tuple[Num, ...]  # arm × tangent
-    k11: Num
-    k12: Num
-    k22: Num
     inverse_det: Num
     normal_mass: tuple[Num, ...]
     tangent_mass: tuple[Num, ...]
     inverse_mass: Num
     inverse_inertia: Num
+
+    @property
+    def block(self) -> tuple[Num, Num, Num]:
+        """The symmetric matrix of both points' normal impulses: k11, k12, k22."""
+        (a, b), m, i = self.lever, self.inverse_mass, self.inverse_inertia
+        return m + i * a * a, m + i * a * b, m + i * b * b
 
 
 class GripImpulse(NamedTuple):
@@ -133,14 +146,16 @@ def solve(problem: Problem, iterations: Int[Array, ""] | int | None = None) -> S
         joints = list(joints)
         for j in SOLVING_ORDER:
             velocities, joints[j] = _solve_joint(velocities, JOINTS[j], hinges[j], drives[j], joints[j])
-        velocities, joints = cut((velocities, joints))
         velocities, held = grip_all(velocities, grips, held, used)
         return velocities, tuple(joints), held
 
-    once = looped(iterate, (hinges, drives, grips))
-    left = jnp.int32(ITERATIONS if iterations is None else iterations)
-    state = (left, (velocities, joints, held))
-    _, (velocities, joints, held) = lax.while_loop(lambda s: s[0] > 0, lambda s: (s[0] - 1, once(s[1])), state)
+    kept, state = (hinges, drives, grips), (velocities, joints, held)
+    if iterations is None and by_xla_on_gpu():
+        velocities, joints, held = repeated(iterate, kept, state, ITERATIONS)
+    else:
+        left = jnp.int32(ITERATIONS if iterations is None else iterations)
+        once = lambda s: (s[0] - 1, iterate(kept, s[1]))  # noqa: E731
+        _, (velocities, joints, held) = lax.while_loop(lambda s: s[0] > 0, once, (left, state))
     return velocities, joints, join(held, AXIS)
 
 
@@ -227,13 +242,8 @@ def _grip(c: Contact) -> Grip:
         body=c.body,
         nx=c.normal_x,
         ny=c.normal_y,
-        arm_x=c.arm_x,
-        arm_y=c.arm_y,
         lever=(a, b),
         grasp=along,
-        k11=k11,
-        k12=k12,
-        k22=k22,
         inverse_det=1 / (k11 * k22 - k12 * k12),
         normal_mass=(1 / k11, 1 / k22),
         tangent_mass=(1 / (m + i * along[0] * along[0]), 1 / (m + i * along[1] * along[1])),
@@ -334,13 +344,13 @@ def _press_alone(grip: Grip, k: int, held: Num, approach: Num) -> Num:
 
 def _block(grip: Grip, held: tuple[Num, ...], approach: list[Num]) -> tuple[Num, Num]:
     """Both normal impulses at once: the first of Box2D's four cases that fits; if none does, none changes."""
-    b1 = approach[0] - (grip.k11 * held[0] + grip.k12 * held[1])
-    b2 = approach[1] - (grip.k12 * held[0] + grip.k22 * held[1])
-    det = grip.inverse_det
-    x1, x2 = -det * (grip.k22 * b1 - grip.k12 * b2), -det * (grip.k11 * b2 - grip.k12 * b1)
+    (k11, k12, k22), det = grip.block, grip.inverse_det
+    b1 = approach[0] - (k11 * held[0] + k12 * held[1])
+    b2 = approach[1] - (k12 * held[0] + k22 * held[1])
+    x1, x2 = -det * (k22 * b1 - k12 * b2), -det * (k11 * b2 - k12 * b1)
     only1, only2 = -b1 * grip.normal_mass[0], -b2 * grip.normal_mass[1]
     none = jnp.zeros_like(x1)
     out = where((b1 >= 0) & (b2 >= 0), (none, none), held)
-    out = where((only2 >= 0) & (grip.k12 * only2 + b1 >= 0), (none, only2), out)
-    out = where((only1 >= 0) & (grip.k12 * only1 + b2 >= 0), (only1, none), out)
+    out = where((only2 >= 0) & (k12 * only2 + b1 >= 0), (none, only2), out)
+    out = where((only1 >= 0) & (k12 * only1 + b2 >= 0), (only1, none), out)
     return where((x1 >= 0) & (x2 >= 0), (x1, x2), out)

@@ -45,6 +45,7 @@ from tutelage.envs.bipedal.exact import GripImpulse, Velocities, grip_all, grips
 from tutelage.envs.bipedal.ground import Cells, Ground, Look
 from tutelage.envs.bipedal.lanes import (
     any_of,
+    by_xla_on_gpu,
     choose,
     fence,
     if_used,
@@ -52,8 +53,7 @@ from tutelage.envs.bipedal.lanes import (
     in_use,
     index,
     known_lane,
-    looped,
-    on_cpu,
+    repeated,
     some,
     some_lane,
     split,
@@ -148,7 +148,7 @@ def strike(
 ) -> tuple[Bodies, Memory, Feet]:
     """The bodies at the step's end after their impacts, and the contacts and ground flags they then have."""
     flight = take_off(start, end, memory, feet)
-    if not (on_cpu() and isinstance(look, Ground)):
+    if not isinstance(look, Ground):
         flight = _follow(flight, surveyed, look, effort)
         return flight.end, flight.memory, flight.feet
 
@@ -157,7 +157,7 @@ def strike(
         return _follow(flight, surveyed, look._replace(lane=lane), effort)
 
     near = some(_urgencies(fence(_sweep(flight.start, end[1:])), surveyed[1]) < jnp.inf, 3)
-    flight = where_scarce(near, follow, (flight, surveyed, look.lane), flight, share=4)
+    flight = where_scarce(near, follow, (flight, surveyed, look.lane), flight, share=3)
     return flight.end, flight.memory, flight.feet
 
 
@@ -223,8 +223,8 @@ def _stopped(contacts: Contact, poses: Poses, end: Bodies, iterations: int) -> V
     none = jnp.zeros_like(contacts.normal_x)
     held = split(GripImpulse((none, none), (none, none)), SLOTS, used)
     velocities = tuple(b[3:] for b in end)
-    once = looped(lambda grips, s: grip_all(s[0], grips, s[1], used), grips)
-    return lax.fori_loop(0, iterations, lambda _, s: once(s), (velocities, held))[0]
+    once = lambda grips, s: grip_all(s[0], grips, s[1], used)  # noqa: E731
+    return repeated(once, grips, (velocities, held), iterations)[0]
 
 
 def moved(pose: tuple[Num, ...], velocity: tuple[Num, ...], seconds: Num | float) -> Body:
@@ -260,7 +260,7 @@ def _times_of(code: Int[Array, "4 4 ..."], sweep: Sweep, look: Look) -> Num:
     near = fence(look(jnp.where(code < NOTHING, code & 255, 0)))
     edge = code >> 8 & 1 == 0
     piece = fence(where(edge, _edge(near), _box(near)))
-    t = _search(sweep, piece, code < NOTHING)
+    t = (_search_scarce if by_xla_on_gpu() else _search)(sweep, piece, code < NOTHING)
     shape = fence(leg_polygon(*sweep.at(t), sweep.half_width))
     by_edge = manifold.with_edge(shape, near.x1, near.y1, near.x2, near.y2)
     by_box = manifold.with_box(shape, near.left, near.right, near.top, near.bottom)
@@ -308,7 +308,19 @@ def _strikes(urgency: Num, cell: Int[Array, "4 8 ..."]) -> Int[Array, "4 4 ..."]
     return spread(found)
 
 
-def _search(sweep: Sweep, piece: Piece, there: Bool[Array, "4 4 ..."]) -> Num:
+def _search_scarce(sweep: Sweep, piece: Piece, there: Bool[Array, "4 4 ..."]) -> Num:
+    """As `_search`, but only for pieces that are there: of a lane's 16, one or two."""
+
+    def search(given: tuple[Sweep, Piece]) -> Num:
+        sweep, piece = given
+        return _search(sweep, piece, jnp.ones_like(piece.x, bool))
+
+    wide = jax.tree.map(lambda v: jnp.broadcast_to(v, there.shape).reshape(-1), (sweep, piece))
+    never = jnp.full(there.size, 2.0)
+    return where_scarce(there.reshape(-1), search, wide, never, share=8).reshape(there.shape)
+
+
+def _search(sweep: Sweep, piece: Piece, there: Bool[Array, "..."]) -> Num:
     """When bodies come within 5 mm of the pieces that are there, as Box2D finds it; 2 for never.
 
     A body is followed to where it is near along the axis that separates it from the piece at first. If it is not near
@@ -332,11 +344,12 @@ def _follow_axis(
 ) -> tuple[Num, Bool[Array, "..."], Bool[Array, "..."]]:
     """When the nearest corner along the axis is 5 mm away, whether it ever is, and whether one was at the beginning."""
 
-    def along(t: Num) -> tuple[Num, Num, Num]:
-        return _along(axis, sweep.at(t), sweep.half_width, piece)
+    def follow_corner(kept, state):
+        (sweep, piece, axis, begin), (t, active, reached, at_once) = kept, state
 
-    def follow_corner(_, state):
-        t, active, reached, at_once = state
+        def along(t: Num) -> tuple[Num, Num, Num]:
+            return _along(axis, sweep.at(t), sweep.half_width, piece)
+
         middle, a, b = fence(along(t))
         corner = (jnp.where(a > 0, -1.0, 1.0), jnp.where(b > 0, -1.0, 1.0))
 
@@ -353,7 +366,7 @@ def _follow_axis(
 
     none = jnp.zeros_like(active)
     state = (jnp.ones_like(begin), active, none, none)
-    t, _, reached, at_once = while_active(lambda s: s[1], follow_corner, state, last=CORNERS, between=4)
+    t, _, reached, at_once = repeated(follow_corner, (sweep, piece, axis, begin), state, CORNERS, lambda s: s[1])
     return t, reached, at_once
 
 
@@ -370,7 +383,7 @@ def _root(f: Callable[[Num], Num], first: tuple[Num, Num], last: tuple[Num, Num]
         return first, last, jnp.where(active, new, t), active & (jnp.abs(value - TARGET) >= TOLERANCE)
 
     state = (first, last, last[0], active)
-    return while_active(lambda s: s[3], look_between, state, last=SEARCH, between=SEARCH)[2]
+    return while_active(lambda s: s[3], look_between, state, last=SEARCH)[2]
 
 
 def _along(axis: Axis, pose: tuple[Num, Num, Num], half_width: Num, piece: Piece) -> tuple[Num, Num, Num]:

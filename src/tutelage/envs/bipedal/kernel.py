@@ -106,8 +106,8 @@ def abreast(solver: Solver, moment: Moment, action: Float[Array, "n 4"], tiles: 
     moment, action = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), (moment, action))
     look = ground.Ground(tiles, jnp.arange(action.shape[1]))
     world = physics.step(unpacked(moment), (action[0], action[1], action[2], action[3]), look, solver)
-    after = After(packed(world), world.fallen, lidar.scan(*hull_origin(world.bodies[0]), look))
-    return jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), after)
+    rays = fence(lidar.scan(*hull_origin(world.bodies[0]), look))
+    return jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), After(packed(world), world.fallen, rays))
 
 
 def packed(world: World) -> Moment:
@@ -191,15 +191,15 @@ class Stages:
 
     def settle(self, given: Given, footing: Footing, flight: Flight) -> Flight:
         """The positions of those who had not settled by then, some iterations later."""
-        return self._settle(given, footing, flight, FEW, MORE)
+        return self._settle(given, footing, flight, MORE - FEW)
 
     def finish(self, given: Given, footing: Footing, flight: Flight) -> Flight:
         """The same to the end."""
-        return self._settle(given, footing, flight, MORE, ITERATIONS)
+        return self._settle(given, footing, flight, ITERATIONS - MORE)
 
-    def _settle(self, given: Given, footing: Footing, flight: Flight, first: int, last: int) -> Flight:
+    def _settle(self, given: Given, footing: Footing, flight: Flight, times: int) -> Flight:
         problem = physics.problem(*given, footing)
-        end, unsettled = physics.moved_on(problem, flight.end, self.solver, first, last)
+        end, unsettled = physics.moved_on(problem, flight.end, self.solver, times)
         return flight._replace(end=end, unsettled=unsettled)
 
     def _take_off(self, given: Given, footing: Footing, push: Push, end: Bodies) -> Flight:

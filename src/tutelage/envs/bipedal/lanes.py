@@ -13,21 +13,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial, reduce
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Int, PyTree
 
+from tutelage.envs.bipedal.window import in_one_kernel
+
 Kept = TypeVar("Kept", bound=PyTree)
 State = TypeVar("State", bound=PyTree)
 
-_place: ContextVar[Literal["anywhere", "kernel", "loop"]] = ContextVar("place", default="anywhere")
+_place: ContextVar[Literal["anywhere", "kernel", "window"]] = ContextVar("place", default="anywhere")
 
 
 @contextmanager
-def _traced(place: Literal["kernel", "loop"]) -> Iterator[None]:
+def _traced(place: Literal["kernel", "window"]) -> Iterator[None]:
     token = _place.set(place)
     try:
         yield
@@ -52,7 +54,7 @@ def on_cpu() -> bool:
 
 def by_xla_on_gpu() -> bool:
     """Whether XLA compiles for GPUs what is traced now."""
-    return not in_kernel() and jax.default_backend() != "cpu"
+    return not in_kernel() and jax.default_backend() == "gpu"
 
 
 def fence(values):
@@ -67,14 +69,6 @@ def fence(values):
         return lax.optimization_barrier(values)
     # On CPUs the barrier is gone before values are duplicated, but results of divisions never are.
     return jax.tree.map(_over_one, values)
-
-
-def cut(values):
-    """The same values; where `looped` makes one kernel of a loop's body, it is divided here.
-
-    For bodies so long that XLA would divide them elsewhere, where more has to be handed on.
-    """
-    return lax.optimization_barrier(values) if _place.get() == "loop" else values
 
 
 def _over_one(value: Array) -> Array:
@@ -249,30 +243,30 @@ def if_used(used: Bool[Array, ""] | None, act: Callable, state: PyTree) -> PyTre
     return act(state) if used is None else lax.cond(used, act, lambda state: state, state)
 
 
-def looped(body: Callable[[Kept, State], State], kept: Kept) -> Callable[[State], State]:
-    """`body(kept, state)` of the state alone: what a loop does again and again, and what it reads but does not change.
+def repeated(
+    body: Callable[[Kept, State], State],
+    kept: Kept,
+    state: State,
+    times: int,
+    active: Callable[[State], Bool[Array, "..."]] | None = None,
+) -> State:
+    """`state = body(kept, state)`, so many times, or as long as some lane is active; nothing of the others changes.
 
-    XLA makes one GPU kernel of all of it (or a few: see `cut`) if it has no fences and reads few arrays, so the kept
-    values are laid on one array for each shape and type. Otherwise it would be dozens, and loops just wait for them.
+    By XLA on GPUs this is one kernel, in which all lanes go on to the end.
     """
-    if not by_xla_on_gpu():
-        return partial(body, kept)
-    leaves, tree = jax.tree.flatten(kept)
-    kinds: dict[Any, list[int]] = {}
-    for i, leaf in enumerate(leaves):
-        if isinstance(leaf, jax.Array):
-            kinds.setdefault((leaf.shape, leaf.dtype), []).append(i)
-    shelves = [fence(jnp.stack([leaves[i] for i in places])) for places in kinds.values()]
+    if by_xla_on_gpu():
+        return in_turn(lambda _, kept, state: body(kept, state), [kept], state, times)
+    if active is None:
+        return lax.fori_loop(0, times, lambda _, state: body(kept, state), state)
+    return while_active(active, lambda _, state: body(kept, state), state, last=times)
 
-    def run(state: State) -> State:
-        found = list(leaves)
-        for shelf, places in zip(shelves, kinds.values(), strict=True):
-            for k, i in enumerate(places):
-                found[i] = shelf[k]
-        with _traced("loop"):
-            return body(jax.tree.unflatten(tree, found), state)
 
-    return run
+def in_turn(
+    body: Callable[[Int[Array, ""], Kept, State], State], kept: Sequence[Kept], state: State, times: int
+) -> State:
+    """`state = body(k, kept[k % len(kept)], state)` for k from 0 to `times`, by XLA on GPUs, as one kernel."""
+    with _traced("window"):
+        return in_one_kernel(body, kept, state, times)
 
 
 def while_active(
@@ -287,12 +281,13 @@ def while_active(
     """`body(k, state)` for k from `first` to `last`, as long as some lane is active. It changes nothing of the others.
 
     Whether one still is, is asked each time; by XLA on GPUs, where the host waits for the answer, only once in
-    `between` times, and if that is all of them, not at all.
+    `between` times, and within `repeated` not at all.
     """
-    if not by_xla_on_gpu():
-        between = 1
-    elif between >= last - first:
-        return lax.fori_loop(first, last, body, state, unroll=True)
+    if _place.get() == "window":
+        for k in range(first, last):
+            state = body(jnp.int32(k), state)
+        return state
+    between = between if by_xla_on_gpu() else 1
     assert (last - first) % between == 0, "it would go on beyond the last"
 
     def some_times(given: tuple[State, Int[Array, ""]]) -> tuple[State, Int[Array, ""]]:

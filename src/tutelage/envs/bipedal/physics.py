@@ -115,15 +115,13 @@ def moved(problem: Problem, push: Push, solver: Solver) -> Bodies:
 def moved_a_little(problem: Problem, push: Push, solver: Solver) -> tuple[Bodies, Bool[Array, "..."]]:
     """The same after a few iterations, and which walkers have not settled by then."""
     free = _set_free(problem, push)
-    poses, unsettled = settle_some(_poses(free), *_ties(problem), _still(solver), 0, FEW)
+    poses, unsettled = settle_some(_poses(free), *_ties(problem), _still(solver), FEW)
     return _placed(free, poses), unsettled
 
 
-def moved_on(
-    problem: Problem, bodies: Bodies, solver: Solver, first: int, last: int
-) -> tuple[Bodies, Bool[Array, "..."]]:
+def moved_on(problem: Problem, bodies: Bodies, solver: Solver, times: int) -> tuple[Bodies, Bool[Array, "..."]]:
     """The bodies of those that have not, some iterations later, and which have not settled even then."""
-    poses, unsettled = settle_some(_poses(bodies), *_ties(problem), _still(solver), first, last)
+    poses, unsettled = settle_some(_poses(bodies), *_ties(problem), _still(solver), times)
     return _placed(bodies, poses), unsettled
 
 

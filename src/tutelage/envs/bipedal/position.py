@@ -29,26 +29,23 @@ from tutelage.envs.bipedal.lanes import (
     InUse,
     any_of,
     choose,
-    cut,
     fence,
     if_used,
     in_kernel,
     in_use,
     known_lane,
     largest,
-    looped,
     on_cpu,
     over,
+    repeated,
     split,
     where,
-    while_active,
 )
 from tutelage.envs.bipedal.scarce import where_scarce
 
 ITERATIONS = 60
 IMPACT_ITERATIONS = 20
 FEW, MORE = 3, 12  # iterations, after which most walkers have settled, and nearly all
-LOOK_EVERY = 5  # iterations, where it takes time to see whether all have
 MAX_PUSH = 0.2  # metres an iteration
 MAX_TURN = 0.13962634  # 8° an iteration
 
@@ -112,39 +109,35 @@ def settle(poses: Poses, contacts: Contact, limits: Limits, still: float) -> Pos
     `limits` is as it was when the step began.
     """
     if not on_cpu():
-        return settle_some(poses, contacts, limits, still, 0, ITERATIONS)[0]
+        return settle_some(poses, contacts, limits, still, ITERATIONS)[0]
 
     def go_on(given: tuple[Poses, Contact, Limits]) -> Poses:
-        return settle_some(*given, still, FEW, ITERATIONS)[0]
+        return settle_some(*given, still, ITERATIONS - FEW)[0]
 
-    poses, active = settle_some(poses, contacts, limits, still, 0, FEW)
+    poses, active = settle_some(poses, contacts, limits, still, FEW)
     return where_scarce(active, go_on, (poses, contacts, limits), poses, share=4)
 
 
 def settle_some(
-    poses: Poses, contacts: Contact, limits: Limits, still: float, first: int, last: int
+    poses: Poses, contacts: Contact, limits: Limits, still: float, times: int
 ) -> tuple[Poses, Bool[Array, "..."]]:
-    """The iterations from `first` to `last`, and of which walkers not all is in place then."""
+    """So many iterations at most, and of which walkers not all is in place then."""
     used = in_use(contacts.on)
     footholds = split(_foothold(contacts), SLOTS, used)
     limited = [known_lane(at_lower | at_upper) for at_lower, at_upper in limits]
 
     def iterate(kept, state):
         (footholds, limits), (before, active) = kept, state
-        stances, least = cut(push_out(before, footholds, used, 0.2))
+        stances, least = push_out(before, footholds, used, 0.2)
         fine = jnp.minimum(jnp.minimum(*least[:2]), jnp.minimum(*least[2:])) >= -3 * SLOP
         for j in SOLVING_ORDER:
             stances, ok = _pull(stances, JOINTS[j], limits[j], limited[j])
             fine &= ok
-        stances, fine = cut((stances, fine))
         moved = _largest_move(before, stances) > still
         return _of_active(active, stances, before), active & ~fine & moved
 
-    once = looped(iterate, (footholds, tuple(limits)))
     state = (_stances(poses), jnp.ones_like(poses[0][0], bool))
-    stances, active = while_active(
-        lambda s: s[1], lambda _, s: once(s), state, first=first, last=last, between=LOOK_EVERY
-    )
+    stances, active = repeated(iterate, (footholds, tuple(limits)), state, times, lambda s: s[1])
     return _poses(stances), active
 
 
@@ -176,10 +169,8 @@ def push_out_struck(poses: Poses, contacts: Contact) -> Poses:
         active = tuple(a & (gap < -1.5 * SLOP) for a, gap in zip(active, least, strict=True))
         return (before[0], *legs), active
 
-    once = looped(iterate, footholds)
     state: Pushed = (_stances(poses), (jnp.ones_like(poses[0][0], bool),) * LEGS)
-    still_in = lambda s: any_of(s[1])  # noqa: E731
-    stances, _ = while_active(still_in, lambda _, s: once(s), state, last=IMPACT_ITERATIONS, between=LOOK_EVERY)
+    stances, _ = repeated(iterate, footholds, state, IMPACT_ITERATIONS, lambda s: any_of(s[1]))
     return _poses(stances)
 
 

@@ -37,15 +37,16 @@ from tutelage.envs.bipedal.exact import (
     hinge,
 )
 from tutelage.envs.bipedal.lanes import (
+    InUse,
+    by_xla_on_gpu,
     fence,
     if_used,
     in_kernel,
+    in_turn,
     in_use,
     join,
     known_lane,
     largest,
-    looped,
-    on_cpu,
     over,
     split,
     where,
@@ -116,15 +117,14 @@ def solve(problem: Problem) -> Solution:
     used = in_use(contacts.on)
     footholds = split(fence(_foothold(contacts, rows)), SLOTS, used)
 
-    def sweep(kept, state):
-        (motors, footholds), (w, turning, held) = kept, state
-        turning = list(turning)
-        for j in SOLVING_ORDER:
-            w, turning[j] = _drive(w, j, motors[j], turning[j])
+    def sweep(state):
+        w, turning, held = state
+        w, turning = _drive_all(w, motors, turning)
         w, held = over(_press, w, footholds, held, used)
-        return w, tuple(turning), held
+        return w, turning, held
 
-    w, turning, held = _swept(looped(sweep, (motors, footholds)), (w, turning, split(held, SLOTS, used)))
+    state = (w, turning, split(held, SLOTS, used))
+    w, turning, held = _swept_by_thirds(motors, footholds, used, state) if by_xla_on_gpu() else _swept(sweep, state)
     velocities = _velocities(levers, _uneven(root, w))
     none = jnp.zeros_like(w[0])
     exerted = (t / bend.length for t, bend in zip(turning, bends, strict=True))
@@ -146,12 +146,31 @@ def _swept(sweep: Callable[[State], State], state: State) -> State:
         return before[0], now, sweep(now)
 
     def three(_: Int[Array, ""], state: State) -> State:
-        # On CPUs a loop, to compile faster.
-        w, before, now = fence(lax.fori_loop(0, 3, once, (state[0], state, state), unroll=not on_cpu()))
+        w, before, now = fence(lax.fori_loop(0, 3, once, (state[0], state, state)))
         return _carried_on(now, _changes(before, now), _changes(w, before[0]))
 
     state = lax.fori_loop(0, LEAPS, three, state)
     return lax.fori_loop(0, SWEEPS - 3 * LEAPS, lambda _, state: sweep(state), state)
+
+
+def _swept_by_thirds(motors: tuple[Motor, ...], footholds: tuple[Foothold, ...], used: InUse, state: State) -> State:
+    """The same by XLA on GPUs: one kernel, and a third of the contacts at a time, as many as it can read."""
+    third = SLOTS // 3
+
+    def press_some(k: Int[Array, ""], kept, at):
+        (motors, footholds), (state, begin, last) = kept, at
+        begins, ends = k % 3 == 0, k % 3 == 2
+        begin = where(begins, state, begin)
+        w, turning = where(begins, _drive_all(state[0], motors, state[1]), state[:2])
+        w, pressed = over(_press, w, footholds, state[2][:third], used)
+        state = (w, turning, (*state[2][third:], *pressed))
+        changes = _changes(begin, state)
+        leaps = ends & (k // 3 % 3 == 2) & (k // 3 < 3 * LEAPS)
+        return where(leaps, _carried_on(state, changes, last), state), begin, where(ends, changes[0], last)
+
+    kept = [(motors, footholds[third * k : third * (k + 1)]) for k in range(3)]
+    none = tuple(jnp.zeros_like(v) for v in state[0])
+    return in_turn(press_some, kept, (state, state, none), 3 * SWEEPS)[0]
 
 
 class _Sweeping(NamedTuple):
@@ -414,6 +433,14 @@ def _started(
         pushed = _add(_add(pushed, r.normal.unit, n), r.tangent.unit, t)
     wide = (*pushed[:3], *where(right, (none, none), pushed[3:]), *where(right, pushed[3:], (none, none)))
     return fence(tuple(v + jnp.sum(x, axis=0) for v, x in zip(w, wide, strict=True)))
+
+
+def _drive_all(w: Vector, motors: Sequence[Motor], turning: Sequence[Num]) -> tuple[Vector, tuple[Num, ...]]:
+    """The joints, one after the other."""
+    new = list(turning)
+    for j in SOLVING_ORDER:
+        w, new[j] = _drive(w, j, motors[j], turning[j])
+    return w, tuple(new)
 
 
 def _drive(w: Vector, j: int, motor: Motor, turning: Num) -> tuple[Vector, Num]:

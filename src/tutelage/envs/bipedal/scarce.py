@@ -8,9 +8,9 @@ from typing import TypeVar
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, PyTree
+from jaxtyping import Array, Bool, Int, PyTree
 
-from tutelage.envs.bipedal.lanes import some_lane, where
+from tutelage.envs.bipedal.lanes import on_cpu, some_lane, where
 
 In = TypeVar("In", bound=PyTree)
 Out = TypeVar("Out", bound=PyTree)
@@ -29,8 +29,7 @@ def where_scarce(
     def serve(state: tuple[Array, Out]) -> tuple[Array, Out]:
         waiting, out = state
         place = jnp.cumsum(waiting) - 1  # in the queue
-        chosen = jnp.sum(place < jnp.arange(at_once)[:, None], axis=1)
-        chosen = jnp.minimum(chosen, lanes - 1)  # where the queue is shorter, any lane will do
+        chosen = _first(waiting, place, at_once)
         done = act(jax.tree.map(lambda x: x[..., chosen], given))
         served = waiting & (place < at_once)
         place = jnp.clip(place, 0, at_once - 1)
@@ -38,3 +37,13 @@ def where_scarce(
         return waiting & ~served, out
 
     return lax.while_loop(lambda state: some_lane(state[0]), serve, (wanted, otherwise))[1]
+
+
+def _first(waiting: Bool[Array, " lanes"], place: Int[Array, " lanes"], number: int) -> Int[Array, " number"]:
+    """The lanes at the front of the queue; where it is shorter, any lane will do."""
+    lanes = len(waiting)
+    if on_cpu():  # where it is quicker to compare each with each than to write one by one
+        return jnp.minimum(jnp.sum(place < jnp.arange(number)[:, None], axis=1), lanes - 1)
+    nowhere = number + jnp.arange(lanes)
+    at = jnp.where(waiting & (place < number), place, nowhere)
+    return jnp.zeros(number, jnp.int32).at[at].set(jnp.arange(lanes), mode="drop", unique_indices=True)
