@@ -1,15 +1,19 @@
 """The command line as a person meets it: what it says, and what it refuses."""
 
+import io
 import json
 import re
 
 import pytest
+from rich.console import Console
 
 import tutelage as tut
 from toys import tiny_maze
 from tutelage import cli
+from tutelage.console import levels_table
 from tutelage.runs import config as configs
 from tutelage.runs import evaluate
+from tutelage.runs.browse import Found
 
 SMALL = "--env.size 5 --env.max-steps 20 --student.no-memory --student.hidden 16 --student.head 8 --slots 8 --steps 24"
 SHORT = "--method.buffer.capacity 24 --ppo.epochs 1 --updates 4 --log-every 2 --checkpoint-every 2 --eval-every 0"
@@ -159,6 +163,21 @@ def test_levels_are_listed_drawn_and_written(capsys, run, tmp_path):
     code, _, err = call(capsys, "levels", run, "--lineage", 10**6)
     assert code == 2
     assert "has no level 1000000" in err
+
+
+@pytest.mark.parametrize(("width", "columns"), [(120, 9), (60, 7)])
+def test_levels_are_listed_as_the_terminal_is_wide(width, columns):
+    """Where metrics do not all fit beside each other, they are named one after the other, no word broken."""
+    metrics = {"pit_gap_high": 2.0, "roughness": 0.30131, "stump_height_low": -2.9e-8}
+    found = Found(level=None, seed=0, id=7, parent=-1, generation=3, birth=12, score=0.18812, metrics=metrics)
+    table = levels_table("run", [found], width)
+    with Console(width=width, record=True, file=io.StringIO()) as console:
+        console.print(table)
+    text = " ".join(console.export_text().split())
+    assert len(table.columns) == columns
+    for shown in ("pit gap high", "roughness", "stump height low", "0.301"):
+        assert shown in text
+    assert "e-" not in text
 
 
 def test_levels_of_ones_own_are_played(capsys, run, tmp_path):

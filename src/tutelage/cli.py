@@ -17,7 +17,7 @@ from PIL import Image
 from rich.console import Console
 
 from tutelage import __version__
-from tutelage.console import ProgressLine, clock, plain_table, results_table
+from tutelage.console import ProgressLine, clock, levels_table, plain_table, results_table
 from tutelage.errors import UserError
 from tutelage.runs import bench as benches
 from tutelage.runs import config as configs
@@ -256,12 +256,7 @@ class App:
 
         run = Run(c.dir)
         shown = best(run, c.top, c.seed, c.checkpoint) if c.lineage is None else ancestors(run, c.lineage, c.seed)
-        metrics = [name.replace("_", " ") for name in shown[0].metrics] if shown else []
-        table = plain_table(str(c.dir), "seed", "id", "parent", "gen", "born", "score", *metrics)
-        for level in shown:
-            facts = [level.seed, level.id, "–" if level.parent < 0 else level.parent, level.generation, level.birth]
-            table.add_row(*map(str, facts), f"{level.score:.4f}", *(f"{v:g}" for v in level.metrics.values()))
-        self.console.print(table)
+        self.console.print(levels_table(str(c.dir), shown, self.console.width))
         self._say("gen: edits since the first ancestor; born: student update of admission; score: estimate of regret")
         design = run.config.env.design()
         if c.png is not None:

@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from tutelage.runs.browse import Found
 from tutelage.runs.evaluate import Result, Summary, by_level, overall
 from tutelage.runs.train import Progress
 
@@ -103,6 +104,23 @@ def results_table(results: Sequence[Result], title: str, *, average: bool = True
 
 def _cells(row: dict[str, Summary]) -> list[str]:
     return [plus_minus(row["solved_rate"]), plus_minus(row["mean_return"]), plus_minus(row["mean_length"], 1)]
+
+
+def levels_table(title: str, levels: Sequence[Found], width: int) -> Table:
+    """Levels with a column for each of their metrics; if that is too wide, with one in which all are named."""
+    facts = ("seed", "id", "parent", "gen", "born", "score")
+    names = [name.replace("_", " ") for name in levels[0].metrics] if levels else []
+    wide, narrow = plain_table(title, *facts, *names), plain_table(title, *facts, "metrics")
+    narrow.columns[-1].justify, narrow.columns[-1].overflow = "left", "ellipsis"
+    for level in levels:
+        parent = "–" if level.parent < 0 else level.parent
+        begin = [str(v) for v in (level.seed, level.id, parent, level.generation, level.birth)]
+        values = [f"{round(v, 3) + 0.0:g}" for v in level.metrics.values()]
+        wide.add_row(*begin, f"{level.score:.4f}", *values)
+        pairs = zip(names, values, strict=True)
+        narrow.add_row(*begin, f"{level.score:.4f}", ", ".join(f"{name} {value}" for name, value in pairs))
+    whole = Console(width=10_000).measure(wide).maximum
+    return wide if whole <= width else narrow
 
 
 def plain_table(title: str, *columns: str) -> Table:
