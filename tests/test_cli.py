@@ -10,7 +10,7 @@ from rich.console import Console
 import tutelage as tut
 from toys import tiny_maze
 from tutelage import cli
-from tutelage.console import levels_table
+from tutelage.console import StatusLine, levels_table
 from tutelage.runs import config as configs
 from tutelage.runs import evaluate
 from tutelage.runs.browse import Found
@@ -178,6 +178,17 @@ def test_levels_are_listed_as_the_terminal_is_wide(width, columns):
     for shown in ("pit gap high", "roughness", "stump height low", "0.301"):
         assert shown in text
     assert "e-" not in text
+
+
+def test_what_is_being_done_is_said_now_and_then_where_there_is_no_terminal(monkeypatch):
+    """Not of every little thing, and of nothing that is over soon."""
+    now = iter([0.0, 1.0, 40.0, 40.0, 41.0, 80.0, 80.0])
+    monkeypatch.setattr("tutelage.console.time.monotonic", lambda: next(now))
+    out = io.StringIO()
+    with StatusLine(Console(file=out, force_terminal=False)) as status:
+        for text in ("Basic", "Hardcore", "Stairs", "PitGap"):
+            status.update(text)
+    assert out.getvalue() == "Hardcore …\nPitGap …\n"
 
 
 def test_levels_of_ones_own_are_played(capsys, run, tmp_path):

@@ -17,7 +17,7 @@ from PIL import Image
 from rich.console import Console
 
 from tutelage import __version__
-from tutelage.console import ProgressLine, clock, levels_table, plain_table, results_table
+from tutelage.console import ProgressLine, StatusLine, clock, levels_table, plain_table, results_table
 from tutelage.errors import UserError
 from tutelage.runs import bench as benches
 from tutelage.runs import config as configs
@@ -212,7 +212,7 @@ class App:
         name, suite = chosen
         updates = run.checkpoints[-1] if c.checkpoint is None and run.checkpoints else c.checkpoint
         students = run.students(updates)
-        with self.console.status("") as status:
+        with StatusLine(self.console) as status:
             results = evaluation.evaluate(
                 students,
                 run.config.all_seeds,
@@ -233,7 +233,7 @@ class App:
             raise UserError("--cvar goes with neither --suite nor --real: it plays random levels in the env itself.")
         count = worst_cases.LEVELS if c.levels is None else _whole_number(str(c.levels))
         updates = run.checkpoints[-1] if c.checkpoint is None and run.checkpoints else c.checkpoint
-        with self.console.status("") as status:
+        with StatusLine(self.console) as status:
             results = worst_cases.worst_case_of(
                 run,
                 updates=updates,
@@ -273,7 +273,7 @@ class App:
         """`tutelage report`."""
         from tutelage.report.report import report
 
-        with self.console.status("") as status:
+        with StatusLine(self.console) as status:
             gathered = report(c.dirs, c.out, suite=c.suite, film=c.film, on_chapter=status.update)
         for note in gathered.notes:
             self.console.print(note, style="yellow", soft_wrap=True)
@@ -297,7 +297,7 @@ class App:
         config = presets.preset(c.env, c.method)
         tell_xla(config.env)
         self._say(f"{c.env}/{c.method}, {config.slots} slots × {config.steps} steps, on {benches.device_name()}")
-        with self.console.status("") as status:
+        with StatusLine(self.console) as status:
             for envs in c.envs:
                 status.update(f"env alone, {envs:,} envs")
                 self._rows(benches.table([benches.env_speed(config.env, envs)], []))

@@ -46,6 +46,30 @@ class ProgressLine(AbstractContextManager["ProgressLine"]):
             self._console.print(describe(p, self._metrics, 0), soft_wrap=True)
 
 
+class StatusLine(AbstractContextManager["StatusLine"]):
+    """What is being done now: in place on a terminal, elsewhere a line now and then."""
+
+    def __init__(self, console: Console):
+        self._console, self._status = console, console.status("")
+        self._last_line = time.monotonic()
+
+    def __enter__(self) -> StatusLine:
+        if self._console.is_terminal:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._status.stop()
+
+    def update(self, text: str) -> None:
+        """Shows this from now on."""
+        if self._console.is_terminal:
+            self._status.update(text)
+        elif time.monotonic() - self._last_line > QUIET_SECONDS:
+            self._last_line = time.monotonic()
+            self._console.print(f"{text} …", soft_wrap=True)
+
+
 def describe(p: Progress, metrics: Sequence[str], width: int) -> Text:
     """The progress line; with a bar where there is room for one."""
     parts = [f"{p.updates:,}/{p.total:,} updates", f"{count(p.env_steps)} steps"]
