@@ -9,6 +9,7 @@ from matplotlib.text import Text
 
 from tutelage.report.comparison import line_sketch
 from tutelage.report.curves import MAX_POINTS, curve, updates_per_point
+from tutelage.report.descent import _sheet_figure
 from tutelage.report.drawing import Words
 from tutelage.report.figures import complexity_curves, learning_curves
 from tutelage.report.lines import Line, Scale, apart
@@ -126,3 +127,19 @@ def test_many_lines_are_told_apart_and_all_labels_stay_within_the_figure() -> No
     assert all(inside.y0 <= box.y0 and box.y1 <= inside.y1 for box in boxes)
     boxes.sort(key=lambda box: box.y0)
     assert all(low.y1 <= high.y0 + 1 for low, high in pairwise(boxes))
+
+
+@pytest.mark.parametrize("shape", [(20, 100, 3), (60, 60, 3)])
+@pytest.mark.parametrize("caption", ["score 0.12", "score 0.12, generation 45, and more than fits on one line of it"])
+def test_what_is_said_of_a_picture_stands_below_it(shape, caption) -> None:
+    """However wide the pictures are, and above the pictures of the next row."""
+    pictures = [np.zeros(shape)] * 7
+    figure = _sheet_figure("sheet", 900, Words("Levels", "five in a row"), pictures, [caption] * 7, 5)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    said = [axes.texts[0].get_window_extent(canvas.get_renderer()) for axes in figure.axes]
+    shown = [axes.images[0].get_window_extent(canvas.get_renderer()) for axes in figure.axes]
+    for text, picture in zip(said, shown, strict=True):
+        assert text.y1 <= picture.y0
+    assert max(picture.y1 for picture in shown[5:]) <= min(text.y0 for text in said[:5])
+    assert min(text.y0 for text in said) >= 0

@@ -37,6 +37,12 @@ def test_metrics_have_a_row_for_each_seed_and_log_point(run):
     assert 0 <= last["buffer/fill"] <= 1
 
 
+def test_a_run_is_opened_by_its_path_however_that_is_given(run):
+    assert tut.Run(str(run.path)) == tut.Run(run.path)
+    with pytest.raises(UserError, match="nowhere is not a run"):
+        tut.Run("nowhere")
+
+
 def test_validation_levels_are_played_when_due(run):
     looked = {r["updates"]: "eval/solved" in r for r in run.metrics()}
     assert looked == {2: False, 4: True, 6: False, 8: True}

@@ -44,15 +44,18 @@ def _sheet_figure(
     rows = math.ceil(len(pictures) / columns)
     cell = (width - 16 * (columns - 1)) / columns
     tall = max(cell * p.shape[0] / p.shape[1] for p in pictures)
-    canvas = Canvas(name, width, 48 + round(rows * tall) + 44 * (rows - 1) + 40, 0, 0, bottom=40)
+    wrapped = [textwrap.wrap(caption, round(cell / 6.2)) for caption in captions]
+    below = 16 + 14 * max(len(lines) for lines in wrapped)
+    canvas = Canvas(name, width, 48 + round(rows * tall) + below * rows - 4, 0, 0, bottom=below - 4)
     figure = canvas.figure()
     write(figure, canvas, words)
-    for picture, caption, box in zip(pictures, captions, canvas.cells(rows, columns, (16, 44)), strict=False):
+    for picture, lines, box in zip(pictures, wrapped, canvas.cells(rows, columns, (16, below)), strict=False):
         axes = figure.add_axes(box)
         axes.imshow(picture, interpolation="none")
         axes.set_axis_off()
         axes.set_anchor("N")
-        axes.set_title(textwrap.fill(caption, round(cell / 6.2)), size=9, y=-0.02, va="top", loc="left")
+        caption, under = "\n".join(lines), (0, -3)
+        axes.annotate(caption, (0, 0), under, "axes fraction", "offset points", annotation_clip=False, va="top", size=9)
     return figure
 
 

@@ -22,14 +22,16 @@ from tutelage.runs.evaluate import Result, evaluate
 from tutelage.runs.storage import Damaged
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Run:
     """A run directory. A run on an env of your own needs that env given again as `domain`."""
 
     path: Path
-    domain: Domain | None = None
+    domain: Domain | None
 
-    def __post_init__(self):
+    def __init__(self, path: str | Path, domain: Domain | None = None):
+        object.__setattr__(self, "path", Path(path))
+        object.__setattr__(self, "domain", domain)
         if not (self.path / "config.json").is_file():
             raise UserError(f"{self.path} is not a run: it has no config.json.")
 
