@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -93,8 +94,6 @@ def test_resuming_a_finished_run_changes_nothing(finished):
 
 
 def test_a_damaged_newest_checkpoint_costs_only_the_stretch_since_the_one_before(tmp_path, finished):
-    import shutil
-
     path = tmp_path / "copy"
     shutil.copytree(finished.path, path)
     newest = checkpoint.path_of(path / "checkpoints", 10)
@@ -105,6 +104,19 @@ def test_a_damaged_newest_checkpoint_costs_only_the_stretch_since_the_one_before
     assert "Checkpoint 10 is passed over" in said[0]
     assert newest.read_bytes() == good, "what was trained again is what was lost"
     assert (path / "checkpoints" / "00000010.damaged").exists(), "nothing is thrown away"
+
+
+def test_a_run_of_which_only_the_newest_checkpoint_was_kept_goes_on(tmp_path, finished):
+    """As one that was handed on without its archive of levels, and without folders that had nothing in them."""
+    (tmp_path / "checkpoints").mkdir()
+    newest = checkpoint.available(finished.path / "checkpoints")[-2]
+    kept = ["config.json", checkpoint.path_of(Path("checkpoints"), newest)]
+    for name in kept:
+        shutil.copy(finished.path / name, tmp_path / name)
+    run = tut.resume(tmp_path, domain=finished.domain)
+    assert run.checkpoints[-1] == finished.checkpoints[-1]
+    last = [checkpoint.path_of(r.path / "checkpoints", r.checkpoints[-1]).read_bytes() for r in (run, finished)]
+    assert last[0] == last[1]
 
 
 def test_a_second_process_is_kept_out(finished):

@@ -239,6 +239,7 @@ def resume(
     run = Run(Path(out), domain)
     tell_xla(run.config.env)
     with _Lock(run.path):
+        _furnish(run.path)
         updates, state = _newest(run, warn)
         metrics.truncate(run.path / "metrics.jsonl", updates)
         archive.drop_after(run.path / "levels", updates)
@@ -275,10 +276,15 @@ def _create(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
             raise UserError(f"{path} is already in use: go on with `tutelage resume {path}`, or choose another --out.")
-        for folder in ("checkpoints", "levels", "evals"):
-            (path / folder).mkdir()
+        _furnish(path)
     except OSError as error:
         raise UserError(f"{path} cannot be made a run directory ({error.strerror}): choose another --out.") from error
+
+
+def _furnish(path: Path) -> None:
+    """The folders of a run; empty ones are lost where runs are copied file by file."""
+    for folder in ("checkpoints", "levels", "evals"):
+        (path / folder).mkdir(exist_ok=True)
 
 
 class _Lock:
