@@ -42,7 +42,7 @@ def where_scarce(
 def _first(waiting: Bool[Array, " lanes"], place: Int[Array, " lanes"], number: int) -> Int[Array, " number"]:
     """The lanes at the front of the queue; where it is shorter, any lane will do."""
     lanes = len(waiting)
-    if on_cpu():  # where it is quicker to compare each with each than to write one by one
+    if on_cpu():  # where XLA would write them one by one
         return jnp.minimum(jnp.sum(place < jnp.arange(number)[:, None], axis=1), lanes - 1)
     nowhere = number + jnp.arange(lanes)
     at = jnp.where(waiting & (place < number), place, nowhere)
