@@ -139,7 +139,7 @@ def levels_table(title: str, levels: Sequence[Found], width: int) -> Table:
     for level in levels:
         parent = "–" if level.parent < 0 else level.parent
         begin = [str(v) for v in (level.seed, level.id, parent, level.generation, level.birth)]
-        values = [f"{round(v, 3) + 0.0:g}" for v in level.metrics.values()]
+        values = [f"{round(v, 6) + 0.0:g}" for v in level.metrics.values()]
         wide.add_row(*begin, f"{level.score:.4f}", *values)
         pairs = zip(names, values, strict=True)
         narrow.add_row(*begin, f"{level.score:.4f}", ", ".join(f"{name} {value}" for name, value in pairs))

@@ -35,7 +35,7 @@ def mixed(k, kept, state):
 
 @pytest.mark.parametrize("sets", [1, 3])
 def test_a_loop_in_one_kernel_does_what_its_rounds_do(sets) -> None:
-    """With numbers, whole numbers and truths, more of them than a word has bits; what it reads changes in turn."""
+    """With numbers, whole numbers and truths; what it reads changes in turn."""
     keys = jax.random.split(jax.random.key(0), 2 * sets)
     kept = [
         (jax.random.normal(keys[2 * i], (4, 7)), 0.5, jax.random.bernoulli(keys[2 * i + 1], 0.5, (7,)))
