@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bipedal import box2d
-from tutelage.envs.bipedal import contacts, impact
+from tutelage.envs.bipedal import contacts, impact, nearby
 from tutelage.envs.bipedal.body import FRICTION, HALF_LENGTH, HALF_WIDTH, STEP, Body
 from tutelage.envs.bipedal.ground import Ground, paved
 
@@ -63,7 +63,7 @@ def flown_here(rows: np.ndarray) -> np.ndarray:
 
     @jax.jit
     def strike():
-        surveyed = contacts.survey(start[1:], look)
+        surveyed = nearby.survey(start[1:], look)
         return impact.strike(start, end, surveyed, look, memory, feet, impact.THOROUGH)[0][2]
 
     return np.stack(strike(), axis=1)

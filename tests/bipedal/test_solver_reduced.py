@@ -8,8 +8,9 @@ import pytest
 from bipedal import box2d, lockstep
 from tutelage.envs.bipedal import exact, physics, reduced
 from tutelage.envs.bipedal.body import Body
-from tutelage.envs.bipedal.contacts import deepest, depths, meet, recall, survey
+from tutelage.envs.bipedal.contacts import meet, recall
 from tutelage.envs.bipedal.ground import Ground, paved
+from tutelage.envs.bipedal.nearby import codes, survey, touching
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +37,9 @@ def test_same_equations(played, monkeypatch):
     def both(terrain, rows, action):
         bodies = tuple(Body(*(rows[:, k, i] for i in range(6))) for k in range(5))
         world, look = physics.at_rest(bodies), Ground(jax.vmap(paved)(terrain), jnp.arange(len(rows)))
-        cell, cells = survey(bodies[1:], look)
-        contacts = meet(deepest(depths(bodies[1:], cells), cell), bodies[1:], look)
+        surveyed = survey(bodies[1:], look)
+        near = codes(touching(bodies[1:], surveyed.cells), surveyed.first)
+        contacts, _ = meet(near, bodies[1:], look)
         drives = tuple(physics._drive(k, bodies, action[:, k]) for k in range(4))
         velocities = tuple((b.vx, b.vy - 0.2, b.spin) for b in bodies)
         problem = exact.Problem(bodies, velocities, drives, world.joints, contacts, recall(contacts, world.memory))

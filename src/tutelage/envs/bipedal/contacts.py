@@ -1,16 +1,15 @@
-"""The contacts of the four leg bodies: found among the cells around them, the deepest kept, known again later.
+"""The contacts of the four leg bodies: what is near them looked at closely, the deepest kept, known again later.
 
-Every pair of a leg body and a piece of ground near it is a candidate: `[kind, body, cell, …]`, kind 0 the cell's edge,
-kind 1 its rectangle. The six deepest are kept, on an axis of eight; more than six at once are not seen in walking.
-They lie in the order in which Box2D visits them, since what solvers find depends on it.
+Six are kept, on an axis of eight; more than six at once are not seen in walking. They lie in the order in which Box2D
+visits them (see `nearby`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
@@ -19,29 +18,33 @@ from tutelage.envs.bipedal.body import (
     HALF_WIDTH,
     INVERSE_INERTIA,
     INVERSE_MASS,
-    LEGS,
-    Body,
     Num,
-    Polygon,
     cos_sin,
     leg_polygon,
     turn,
     unturn,
 )
-from tutelage.envs.bipedal.ground import Cells, Look, first_cell
-from tutelage.envs.bipedal.lanes import choose, fence, if_used, index, known_lane, some, spread, where
+from tutelage.envs.bipedal.ground import Look
+from tutelage.envs.bipedal.lanes import (
+    by_xla_on_gpu,
+    choose,
+    fence,
+    if_used,
+    index,
+    known_lane,
+    pick,
+    some,
+    where,
+    while_active,
+)
 from tutelage.envs.bipedal.manifold import Manifold
+from tutelage.envs.bipedal.nearby import AXIS, NOTHING, Legs, Surveyed, codes, touching
 
-WINDOW = 8  # cells around a body: its length and a step's movement fit in
 SLOTS = 6
-AXIS = 8  # SLOTS, rounded up to a power of two
+FEATURES = 256  # that a point may have (see `manifold`)
 FEET = (1, 3)  # the lower legs among the leg bodies 0 … 3
-NOTHING = 2048  # after all codes of candidates: 512 · body + 256 · kind + cell
 
-Pose = tuple[Num, ...]  # x, y, angle of a centre of mass
-Legs = Sequence[Pose | Body]
 Feet = tuple[Bool[Array, "..."], ...]  # of the left and the right lower leg
-Surveyed = tuple[Int[Array, "4 8 ..."], Cells]  # the cells around each leg body
 Pair = tuple[Num, ...]  # one number for each of a manifold's two points
 
 
@@ -95,25 +98,15 @@ def empty_memory(like: Num) -> Memory:
     return Memory(key, (key, key), (none, none), (none, none))
 
 
-def survey(legs: Legs, look: Look) -> Surveyed:
-    """The numbers of the cells around each leg body, and what is there."""
-    x = spread([leg[0] for leg in legs])
-    reach = spread([jnp.abs(cos_sin(leg[2])[1]) for leg in legs]) * 0.57 + 0.14
-    lanes = x.ndim - 1
-    cell = fence(jnp.expand_dims(first_cell(x - reach, WINDOW), 1) + jnp.expand_dims(index(WINDOW, lanes), 0))
-    return cell, fence(look(cell))
-
-
 def feel(legs: Legs, surveyed: Surveyed, look: Look, memory: Memory, feet: Feet, *, at_impact: bool = False) -> Footing:
     """The contacts of the legs with the cells around them, in Box2D's order."""
-    cell, cells = surveyed
-    depth = depths(legs, cells)
+    code = codes(touching(legs, surveyed.cells), surveyed.first)
 
-    def find(_: tuple[Contact, Memory]) -> tuple[Contact, Memory]:
-        contacts = meet(in_order(deepest(depth, cell), at_impact), legs, look)
+    def find(nothing: tuple[Contact, Memory]) -> tuple[Contact, Memory]:
+        contacts = _in_order(code, nothing[0], legs, look, at_impact)
         return contacts, recall(contacts, memory)
 
-    contacts, recalled = if_used(known_lane(depth < jnp.inf), find, _nothing(legs[0][0]))
+    contacts, recalled = if_used(known_lane(code < NOTHING), find, _nothing(legs[0][0]))
     return Footing(contacts, recalled, latched(feet, memory, recalled, at_impact))
 
 
@@ -126,65 +119,43 @@ def _nothing(like: Num) -> tuple[Contact, Memory]:
     return Contact(memory.key, whole, (no, no), (whole, whole), no, *lines), memory
 
 
-def leg_shapes(x: Num, y: Num, angle: Num) -> Polygon:
-    """The leg bodies at poses `[4, …]`, with an axis for the cells: `[4, 1, …]`."""
-    upper = index(LEGS, x.ndim - 1) % 2 == 0
-    shape = leg_polygon(x, y, angle, jnp.where(upper, *HALF_WIDTH))
-    return fence(jax.tree.map(lambda v: jnp.expand_dims(v, 1), shape))
+def _in_order(code: Int[Array, "8 ..."], nothing: Contact, legs: Legs, look: Look, at_impact: bool) -> Contact:
+    """The contacts of these codes; if it shows that others should come first, they are looked at once more."""
+
+    def look_closely(_: Int[Array, ""], state: tuple[Array, Contact, Array]) -> tuple[Array, Contact, Array]:
+        code = state[0]
+        contacts, depth = meet(code, legs, look)
+        crowded = None if at_impact else known_lane(pick(code, SLOTS) < NOTHING)
+        better = if_used(crowded, lambda code: ordered(code, depth, at_impact), code)
+        return better, contacts, some(better != code)
+
+    state = (code, nothing, jnp.ones_like(legs[0][0], bool))
+    if by_xla_on_gpu():
+        return look_closely(jnp.int32(1), look_closely(jnp.int32(0), state))[1]
+    return while_active(lambda state: state[2], look_closely, state, last=2)[1]
 
 
-def depths(legs: Legs, cells: Cells) -> Num:
-    """How near each candidate's points are to its reference side, `[kind, body, cell, …]`; infinite for no contact."""
-    shapes = leg_shapes(*(spread([leg[k] for leg in legs]) for k in range(3)))
-    edge = manifold.with_edge(shapes, cells.x1, cells.y1, cells.x2, cells.y2)
+def ordered(code: Int[Array, "8 ..."], depth: Num, at_impact: bool) -> Int[Array, "8 ..."]:
+    """The codes of the deepest, as many as there is room for, in the order that they are in.
 
-    def boxes(_: Num) -> Num:
-        box = manifold.with_box(shapes, cells.left, cells.right, cells.top, cells.bottom)
-        return jnp.where(box_again(cells), jnp.inf, box.depth)
-
-    none = jnp.full_like(edge.depth, jnp.inf)
-    return fence(spread([edge.depth, if_used(known_lane(cells.left < cells.right), boxes, none)]))
-
-
-def box_again(cells: Cells) -> Bool[Array, "4 8 ..."]:
-    """Whether the cell before has the same rectangle; not of a window's first, which stands for those before it."""
-    return cells.box_again & (jnp.expand_dims(index(WINDOW, cells.box.ndim - 2), 0) > 0)
-
-
-def deepest(depth: Num, cell: Int[Array, "4 8 ..."]) -> Int[Array, "8 ..."]:
-    """The codes of the deepest candidates, deepest first, `NOTHING` where there are no more."""
-    lanes = cell.ndim - 2
-    body = jnp.expand_dims(index(LEGS, lanes + 1), 0)
-    kind = index(2, lanes + 2)
-    code = 512 * body + 256 * kind + jnp.expand_dims(cell, 0)
-    found = []
-    for _ in range(SLOTS):
-        least = jnp.min(depth, axis=(0, 1, 2))
-        best = jnp.min(jnp.where((depth == least) & (depth < jnp.inf), code, NOTHING), axis=(0, 1, 2))
-        depth, best = fence((jnp.where(code == best, jnp.inf, depth), best))
-        found.append(best)
-    return spread([*found, *(jnp.full_like(found[0], NOTHING),) * (AXIS - SLOTS)])
-
-
-def in_order(code: Int[Array, "8 ..."], at_impact: bool) -> Int[Array, "8 ..."]:
-    """The codes of `deepest` as Box2D visits them: the right leg from below, the left from above, the newest first.
-
-    New is what was made last: rectangles are made before edges, both from left to right. (Box2D goes by when a body
-    first came near, which is the same if it comes from above.) At an impact each body's deepest, which struck, comes
-    before its others.
+    At an impact each body's deepest, which struck, comes before its others.
     """
-    body, kind, cell = code >> 9, code >> 8 & 1, code & 255
-    key = 1024 * choose(body, [2, 3, 1, 0]) + 256 * kind - cell
+    slot, body = index(AXIS, code.ndim - 1), code >> 9
+    one, other = partial(jnp.expand_dims, axis=1), partial(jnp.expand_dims, axis=0)
+    deeper = (one(depth) < other(depth)) | ((one(depth) == other(depth)) & (one(code) < other(code)))
+    kept = (jnp.sum(deeper.astype(jnp.int32), axis=0) < SLOTS) & (code < NOTHING)
+    code = jnp.where(kept, code, NOTHING)
+    key = slot
     if at_impact:
-        key += jnp.where(_after_its_own(body), 512, 0)
-    key = fence(jnp.where(code < NOTHING, key, 4096))
-    places = jnp.expand_dims(index(AXIS, code.ndim - 1), 0)
-    place = jnp.sum((jnp.expand_dims(key, 1) < jnp.expand_dims(key, 0)).astype(jnp.int32), axis=0)
-    return jnp.min(jnp.where(jnp.expand_dims(place, 1) == places, jnp.expand_dims(code, 1), NOTHING), axis=0)
+        follows = some(deeper & (one(body) == other(body)) & one(kept))
+        key = 32 * choose(body, [2, 3, 1, 0]) + jnp.where(follows, AXIS, 0) + slot
+    key = fence(jnp.where(kept, key, 128))
+    place = jnp.sum((one(key) < other(key)).astype(jnp.int32), axis=0)
+    return jnp.min(jnp.where(one(place) == other(slot), one(code), NOTHING), axis=0)
 
 
-def meet(code: Int[Array, "8 ..."], legs: Legs, look: Look) -> Contact:
-    """The contacts of these codes, `[8, …]`."""
+def meet(code: Int[Array, "8 ..."], legs: Legs, look: Look) -> tuple[Contact, Num]:
+    """The contacts of these codes, `[8, …]`, and how deep each is; infinite for none."""
     there = code < NOTHING
     body, kind = jnp.where(there, code >> 9, 0), code >> 8 & 1
     cells = fence(look(jnp.where(there, code & 255, 0)))
@@ -202,7 +173,8 @@ def meet(code: Int[Array, "8 ..."], legs: Legs, look: Look) -> Contact:
     on = (found.on[0] & there, found.on[1] & there)
     key = jnp.where(on[0] | on[1], 512 * body + ground, -1)
     masses = (jnp.where(upper, v[1], v[2]) for v in (INVERSE_MASS, INVERSE_INERTIA))
-    return fence(Contact(key, body, on, found.feature, found.by_body, *_anchored(found, x, y, angle), *masses))
+    contact = Contact(key, body, on, found.feature, found.by_body, *_anchored(found, x, y, angle), *masses)
+    return fence((contact, jnp.where(there, found.depth, jnp.inf)))
 
 
 def _anchored(found: Manifold, x: Num, y: Num, angle: Num) -> tuple:
@@ -253,19 +225,21 @@ def moved_along(contact: Contact, legs: Sequence[tuple[Num, ...]]) -> Contact:
 
 def recall(contact: Contact, memory: Memory) -> Memory:
     """The contacts `[8, …]` as memory: with the impulses of points that were there before, by key and feature."""
-    normal, tangent = [], []
-    for k in range(2):
-        n = t = jnp.zeros(contact.key.shape, jnp.float32)
-        for j in range(2):
-            same = jnp.expand_dims(contact.key, 1) == jnp.expand_dims(memory.key, 0)
-            same &= jnp.expand_dims(contact.feature[k], 1) == jnp.expand_dims(memory.feature[j], 0)
-            same &= jnp.expand_dims(contact.on[k], 1)
-            n += jnp.sum(jnp.where(same, jnp.expand_dims(memory.normal[j], 0), 0.0), axis=1)
-            t += jnp.sum(jnp.where(same, jnp.expand_dims(memory.tangent[j], 0), 0.0), axis=1)
-        normal.append(n)
-        tangent.append(t)
+    then, now = partial(jnp.expand_dims, axis=1), partial(jnp.expand_dims, axis=0)
+    names = [then(FEATURES * memory.key + feature) for feature in memory.feature]
     feature = tuple(jnp.where(on, f, -1) for on, f in zip(contact.on, contact.feature, strict=True))
+    normal, tangent = [], []
+    for f in feature:
+        name = now(jnp.where(f < 0, -1, FEATURES * contact.key + f))
+        same = [name == old for old in names]
+        normal.append(_sum_where(same, [then(v) for v in memory.normal]))
+        tangent.append(_sum_where(same, [then(v) for v in memory.tangent]))
     return fence(Memory(contact.key, feature, tuple(normal), tuple(tangent)))
+
+
+def _sum_where(masks: Sequence[Bool[Array, "8 8 ..."]], values: Sequence[Num]) -> Num:
+    """Of the values for which the masks are set, over the first axis."""
+    return jnp.sum(sum(jnp.where(mask, v, 0.0) for mask, v in zip(masks, values, strict=True)), axis=0)
 
 
 def latched(feet: Feet, before: Memory, now: Memory, at_impact: bool) -> Feet:

@@ -29,18 +29,7 @@ from tutelage.envs.bipedal.body import (
     turn,
     unturn,
 )
-from tutelage.envs.bipedal.contacts import (
-    NOTHING,
-    SLOTS,
-    Contact,
-    Feet,
-    Footing,
-    Memory,
-    Surveyed,
-    box_again,
-    feel,
-    moved_along,
-)
+from tutelage.envs.bipedal.contacts import SLOTS, Contact, Feet, Footing, Memory, feel, moved_along
 from tutelage.envs.bipedal.exact import GripImpulse, Velocities, grip_all, grips_of
 from tutelage.envs.bipedal.ground import Cells, Ground, Look
 from tutelage.envs.bipedal.lanes import (
@@ -49,31 +38,27 @@ from tutelage.envs.bipedal.lanes import (
     choose,
     fence,
     if_used,
-    in_kernel,
     in_use,
-    index,
     known_lane,
     repeated,
     some,
     some_lane,
     split,
-    spread,
-    unspread,
     where,
     while_active,
 )
+from tutelage.envs.bipedal.nearby import NOTHING, Surveyed, codes, passed
 from tutelage.envs.bipedal.position import Poses, push_out_struck
 from tutelage.envs.bipedal.scarce import where_scarce
 
 TARGET = SLOP  # the distance of the cores at the time of impact
 TOLERANCE = 0.25 * SLOP
 NEAR, FAR = TARGET - TOLERANCE, TARGET + TOLERANCE
-STRIKES = 4  # pieces of ground a body is followed to
+STRIKES = 16  # pieces of ground that bodies are followed to
 AXES = 8  # along which the time is sought, one after the other
 CORNERS = 8  # that are followed along an axis
 LATEST = 1 - 10 * 2.0**-23  # an impact after this fraction of the step is left to the next
 SEARCH = 20  # steps to the time one corner comes
-EARLIER = 0.01  # of a step, by which rectangles come before the edges on them, which may not touch
 MAX_SHIFT = 2.0  # metres a step
 MAX_TURN = 1.5707964  # radians a step
 
@@ -156,7 +141,7 @@ def strike(
         flight, surveyed, lane = given
         return _follow(flight, surveyed, look._replace(lane=lane), effort)
 
-    near = some(_urgencies(fence(_sweep(flight.start, end[1:])), surveyed[1]) < jnp.inf, 3)
+    near = some(_passed(flight, surveyed) < NOTHING)
     flight = where_scarce(near, follow, (flight, surveyed, look.lane), flight, share=3)
     return flight.end, flight.memory, flight.feet
 
@@ -183,7 +168,9 @@ def _follow(flight: Flight, surveyed: Surveyed, look: Look, effort: Effort) -> F
 def aim(flight: Flight, surveyed: Surveyed, look: Look) -> Aimed:
     """The first impact of each leg body on the rest of its way."""
     end = flight.end
-    share = fence(_times(fence(_sweep(flight.start, end[1:])), *surveyed, look))
+    code = _passed(flight, surveyed)
+    never = (jnp.full_like(end[0].x, 2.0),) * LEGS
+    share = fence(if_used(known_lane(code < NOTHING), lambda _: _times(code, flight, look), never))
     time = tuple(t + f * (1 - t) for t, f in zip(flight.time, share, strict=True))
     struck = tuple(t < LATEST for t in time)
     time = tuple(jnp.where(s, t, old) for t, old, s in zip(time, flight.time, struck, strict=True))
@@ -238,77 +225,57 @@ def moved(pose: tuple[Num, ...], velocity: tuple[Num, ...], seconds: Num | float
     return Body(x + seconds * vx, y + seconds * vy, angle + seconds * spin, vx, vy, spin)
 
 
-def _sweep(start: Poses, end: tuple[Body, ...]) -> Sweep:
-    """Of the four leg bodies, `[4, …]`."""
-    x, y, angle = (spread([pose[k] for pose in start]) for k in range(3))
-    dx, dy, turn = (spread([e[k] - b[k] for b, e in zip(start, end, strict=True)]) for k in range(3))
-    upper = index(LEGS, end[0].x.ndim) % 2 == 0
-    return Sweep(x, y, angle, dx, dy, turn, jnp.where(upper, *HALF_WIDTH))
+def _passed(flight: Flight, surveyed: Surveyed) -> Int[Array, "16 ..."]:
+    """The codes of what may strike the leg bodies on the rest of their way (see `nearby`)."""
+    return codes(passed(flight.start, flight.end[1:], surveyed.cells, FAR), surveyed.first, STRIKES)
 
 
-def _times(sweep: Sweep, cell: Int[Array, "4 8 ..."], cells: Cells, look: Look) -> tuple[Num, ...]:
-    """When each leg body is struck, as a fraction of the step; 2 for never."""
-    urgency = fence(_urgencies(sweep, cells))
-    never = jnp.full_like(sweep.x, 2.0)
-    some_may = known_lane(urgency < jnp.inf)
-    return unspread(if_used(some_may, lambda _: _times_of(_strikes(urgency, cell), sweep, look), never))
+def _times(code: Int[Array, "16 ..."], flight: Flight, look: Look) -> tuple[Num, ...]:
+    """When the first of these pieces of ground strikes each leg body, as a fraction of the way; 2 for never."""
+    there, edge = code < NOTHING, code >> 8 & 1 == 0
+    body = jnp.where(there, code >> 9, 0)
+    near = fence(look(jnp.where(there, code & 255, 0)))
+    sweep, piece = fence((_sweep(body, flight), where(edge, _edge(near), _box(near))))
+    there &= _may_strike(sweep, piece)
+
+    def first(never: tuple[Num, ...]) -> tuple[Num, ...]:
+        t = (_search_scarce if by_xla_on_gpu() else _search)(sweep, piece, there)
+        x, y, angle = sweep.at(t)
+        shape = fence(leg_polygon(x, y, angle, sweep.half_width))
+        depth = manifold.with_edge(shape, near.x1, near.y1, near.x2, near.y2).depth
+
+        def by_kind(depth: Num) -> Num:
+            box = manifold.with_box(shape, near.left, near.right, near.top, near.bottom)
+            return jnp.where(edge, depth, box.depth)
+
+        t = jnp.where(if_used(known_lane(there & ~edge), by_kind, depth) < jnp.inf, t, 2.0)
+        return tuple(jnp.min(jnp.where(body == b, t, 2.0), axis=0) for b in range(LEGS))
+
+    return if_used(known_lane(there), first, (jnp.full_like(flight.end[0].x, 2.0),) * LEGS)
 
 
-def _times_of(code: Int[Array, "4 4 ..."], sweep: Sweep, look: Look) -> Num:
-    """When the first of these pieces of ground strikes each leg body, `[4, …]`."""
-    code = fence(code)
-    near = fence(look(jnp.where(code < NOTHING, code & 255, 0)))
-    edge = code >> 8 & 1 == 0
-    piece = fence(where(edge, _edge(near), _box(near)))
-    t = (_search_scarce if by_xla_on_gpu() else _search)(sweep, piece, code < NOTHING)
-    shape = fence(leg_polygon(*sweep.at(t), sweep.half_width))
-    by_edge = manifold.with_edge(shape, near.x1, near.y1, near.x2, near.y2)
-    by_box = manifold.with_box(shape, near.left, near.right, near.top, near.bottom)
-    touches = jnp.where(edge, by_edge.depth, by_box.depth) < jnp.inf
-    return jnp.min(jnp.where(touches, t, 2.0), axis=0)
+def _sweep(body: Int[Array, "16 ..."], flight: Flight) -> Sweep:
+    """Of these leg bodies."""
+    ends = [b[:3] for b in flight.end[1:]]
+    shifts = [tuple(e - s for s, e in zip(*way, strict=True)) for way in zip(flight.start, ends, strict=True)]
+    x, y, angle = (choose(body, values) for values in zip(*flight.start, strict=True))
+    dx, dy, turn = (choose(body, values) for values in zip(*shifts, strict=True))
+    return Sweep(x, y, angle, dx, dy, turn, jnp.where(body % 2 == 0, *HALF_WIDTH))
 
 
-def _urgencies(sweep: Sweep, cells: Cells) -> Num:
-    """About when each candidate may strike, `[kind, body, cell, …]`; infinite for never.
+def _may_strike(sweep: Sweep, piece: Piece) -> Bool[Array, "..."]:
+    """Whether a piece of ground may strike a body.
 
     As in Box2D, those that overlap at first never strike, nor do those that at the end are still apart along the axis
     that separates them at first. Whether the others come near in truth is for `_search` to find out.
     """
-    wide = jax.tree.map(lambda v: jnp.expand_dims(v, 1), sweep)
-    edges, boxes = cells.x1 < cells.x2, (cells.left < cells.right) & ~box_again(cells)
-    if not in_kernel():
-        pieces = fence(jax.tree.map(lambda e, b: spread([e, b]), _edge(cells), _box(cells)))
-        time = _urgency(wide, pieces, spread([edges, boxes]))
-        return time - EARLIER * index(2, time.ndim - 1)
-    none = jnp.full_like(cells.x1, jnp.inf)
-    of_boxes = if_used(known_lane(boxes), lambda _: _urgency(wide, _box(cells), boxes) - EARLIER, none)
-    return spread([_urgency(wide, _edge(cells), edges), of_boxes])
-
-
-def _urgency(sweep: Sweep, piece: Piece, there: Bool[Array, "..."]) -> Num:
     first, axis = fence(_nearest(sweep.at(0.0), sweep.half_width, piece))
     middle, a, b = _along(axis, sweep.at(1.0), sweep.half_width, piece)
-    last = fence(middle - jnp.abs(a) - jnp.abs(b))
-    at_once = first < FAR
-    time = jnp.where(at_once, last - 10, (first - TARGET) / (first - last))
-    apart = _apart(sweep.at(0.0), sweep.half_width, piece)
-    return jnp.where(there & apart & (at_once | (last <= NEAR)), time, jnp.inf)
+    comes_near = (first < FAR) | (middle - jnp.abs(a) - jnp.abs(b) <= NEAR)
+    return comes_near & _apart(sweep.at(0.0), sweep.half_width, piece)
 
 
-def _strikes(urgency: Num, cell: Int[Array, "4 8 ..."]) -> Int[Array, "4 4 ..."]:
-    """The codes 256 · kind + cell of the most urgent pieces of each body."""
-    code = 256 * index(2, cell.ndim) + jnp.expand_dims(cell, 0)
-    found = []
-    for _ in range(STRIKES):
-        least = jnp.min(urgency, axis=(0, 2), keepdims=True)
-        best = jnp.where((urgency == least) & (urgency < jnp.inf), code, NOTHING)
-        best = jnp.min(best, axis=(0, 2), keepdims=True)
-        urgency, best = fence((jnp.where(code == best, jnp.inf, urgency), best))
-        found.append(jnp.min(best, axis=(0, 2)))
-    return spread(found)
-
-
-def _search_scarce(sweep: Sweep, piece: Piece, there: Bool[Array, "4 4 ..."]) -> Num:
+def _search_scarce(sweep: Sweep, piece: Piece, there: Bool[Array, "16 ..."]) -> Num:
     """As `_search`, but only for pieces that are there: of a lane's 16, one or two."""
 
     def search(given: tuple[Sweep, Piece]) -> Num:

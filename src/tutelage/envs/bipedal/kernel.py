@@ -21,12 +21,13 @@ from jaxtyping import Array, Bool, Float, Int
 
 from tutelage.envs.bipedal import contacts, exact, ground, impact, lidar, physics, reduced
 from tutelage.envs.bipedal.body import Bodies, Body, hull_origin
-from tutelage.envs.bipedal.contacts import Footing, Memory, survey
+from tutelage.envs.bipedal.contacts import Footing, Memory
 from tutelage.envs.bipedal.exact import JointImpulse
 from tutelage.envs.bipedal.ground import Cells, Look, Tiles
 from tutelage.envs.bipedal.impact import Aimed, Flight
 from tutelage.envs.bipedal.jobs import Job, Stage
-from tutelage.envs.bipedal.lanes import any_of, fence, pick, some_lane, where
+from tutelage.envs.bipedal.lanes import any_of, fence, some_lane, unspread, where
+from tutelage.envs.bipedal.nearby import survey
 from tutelage.envs.bipedal.pages import Pages
 from tutelage.envs.bipedal.physics import Efforts, Push, Solver, World
 from tutelage.envs.bipedal.position import FEW, ITERATIONS, MORE
@@ -53,19 +54,19 @@ class Lanes(NamedTuple):
     def of(cls, n: int) -> Lanes:
         """For n environments: few are spread over the GPU, one a program; many fill its threads, as far as that helps.
 
-        Where a program holds more than one, it waits for the slowest. Stages with axes of cells fill a warp with one or
-        two, and with many they need more registers than there are.
+        Where a program holds more than one, it waits for the slowest. Stages with axes of cells fill a warp with one to
+        four, and with many they need more registers than there are.
         """
         share = 1 << max(n // PROGRAMS, 1).bit_length() - 1
-        one, two, four, many = (min(share, most) for most in (1, 2, 4, 32))
+        four, many = min(share, 4), min(share, 32)
         all_wide = cls(*[many] * len(cls._fields))
-        return all_wide._replace(feel=four, see=two, aim=one, touch=four)
+        return all_wide._replace(feel=four, see=four, aim=1, touch=four)
 
 
 # The registers a thread of each may have where there are many programs, as measured on an H200: all would take the most
 # there are, with which a GPU's processors can hold but eight programs each. Sweeps need them all.
 REGISTERS = Lanes(
-    feel=128, solve=255, begin=255, move=128, settle=128, finish=128, see=96, aim=80, touch=128, bounce=255
+    feel=128, solve=255, begin=255, move=128, settle=128, finish=128, see=128, aim=80, touch=128, bounce=255
 )
 ALIKE = {"literal": "begin", "start": "move", "aim_again": "aim"}  # stages with the lanes and registers of others
 
@@ -296,12 +297,13 @@ def _set_off(stages: Stages, job: Callable[..., Job], given: Pages, footing: Pag
 def _look(tiles: Any, lane: Int[Array, " lanes"], cell: Int[Array, "..."]) -> Cells:
     """`ground.Ground`, in a kernel."""
 
-    def columns(n: int, cell: Array) -> tuple[Array, ...]:
+    def columns(begin: int, n: int, cell: Array) -> tuple[Array, ...]:
+        # No more than a thread reads at once, so that none has to ask another.
         shape = (n, *cell.shape)
-        at = (jnp.broadcast_to(lane, shape), jnp.broadcast_to(cell, shape), lax.broadcasted_iota(jnp.int32, shape, 0))
-        found = tiles[at]
-        return tuple(pick(found, k) for k in range(n))
+        column = begin + lax.broadcasted_iota(jnp.int32, shape, 0)
+        found = tiles[jnp.broadcast_to(lane, shape), jnp.broadcast_to(cell, shape), column]
+        return unspread(found)
 
-    x1, y1, left, right, top, bottom, number, again = columns(8, cell)
-    x2, y2 = columns(2, cell + 1)
+    (x1, y1, left, right), (top, bottom, number, again) = columns(0, 4, cell), columns(4, 4, cell)
+    x2, y2 = columns(0, 2, cell + 1)
     return Cells(x1, y1, x2, y2, left, right, top, bottom, number.astype(jnp.int32), again > 0)

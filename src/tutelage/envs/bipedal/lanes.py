@@ -103,6 +103,10 @@ def pick(values: Array, k: int) -> Array:
 
 def unspread(values: Array) -> tuple[Array, ...]:
     """The entries of the leading axis."""
+    if in_kernel() and values.dtype == jnp.float32:
+        # To add zeros to a float is work, as there is a negative zero; to a whole number it is none.
+        whole = unspread(lax.bitcast_convert_type(values, jnp.int32))
+        return tuple(lax.bitcast_convert_type(entry, jnp.float32) for entry in whole)
     return tuple(pick(values, k) for k in range(values.shape[0]))
 
 

@@ -20,10 +20,11 @@ from tutelage.envs.bipedal.body import (
     Num,
     hull_polygon,
 )
-from tutelage.envs.bipedal.contacts import Contact, Feet, Footing, Memory, empty_memory, feel, survey
+from tutelage.envs.bipedal.contacts import Contact, Feet, Footing, Memory, empty_memory, feel
 from tutelage.envs.bipedal.exact import Drive, GripImpulse, JointImpulse, Problem, Solution, Velocities
 from tutelage.envs.bipedal.ground import Look, first_cell
 from tutelage.envs.bipedal.lanes import any_of, fence, if_used, index, known_lane, some, where
+from tutelage.envs.bipedal.nearby import survey
 from tutelage.envs.bipedal.position import FEW, Limits, Poses, settle, settle_some
 from tutelage.envs.bipedal.scarce import where_scarce
 

@@ -16,11 +16,11 @@ from jaxtyping import Array, Float, Int
 from tutelage.env import Played
 from tutelage.envs.bipedal import contacts, impact, physics
 from tutelage.envs.bipedal.body import Body
-from tutelage.envs.bipedal.contacts import survey
 from tutelage.envs.bipedal.env import WalkerState, judge
 from tutelage.envs.bipedal.kernel import Moment, Stages, _look, packed, unpacked
 from tutelage.envs.bipedal.lanes import any_of, some_lane, spread, unspread
 from tutelage.envs.bipedal.linked import Script
+from tutelage.envs.bipedal.nearby import survey
 from tutelage.envs.bipedal.pages import Form
 from tutelage.envs.bipedal.physics import Solver, World, at_rest
 from tutelage.gpu import kernels_run_here
