@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.custom_batching import custom_vmap
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
@@ -14,6 +15,7 @@ from jaxtyping import Array, Bool, Int, Shaped
 from tutelage.gpu import kernels_run_here
 
 AT_ONCE = 512  # numbers that a program copies
+ROWS = 32  # that a program looks after: to start one takes longer than to see that there is nothing to do
 
 
 def replaced(
@@ -21,7 +23,7 @@ def replaced(
 ) -> Shaped[Array, "P n"]:
     """`new[row]` where a row is wanted; nothing is read or written of the others.
 
-    For that XLA would still start a thread for every number there is. A kernel starts a program for every row.
+    For that XLA would still start a thread for every number there is. A kernel starts a program for some rows.
     """
     return _by_kernel(old, wanted, new, row) if kernels_run_here() else scattered(old, wanted, new, row)
 
@@ -37,21 +39,25 @@ def copied(old: Array, wanted: Array, new: Array, row: Array, *, interpret: bool
     length = old.shape[1]
 
     def copy(old_ref: Any, wanted_ref: Any, new_ref: Any, row_ref: Any, out_ref: Any) -> None:
-        place = pl.program_id(0)
+        begin = pl.program_id(0) * ROWS
 
-        @pl.when(wanted_ref[place] > 0)
-        def _() -> None:
-            source = row_ref[place]
-            for begin in range(0, length, AT_ONCE):
-                numbers = begin + jnp.arange(AT_ONCE)
-                # Those beyond the end copy the last number once more.
-                numbers = jnp.minimum(numbers, length - 1)
+        def copy_row(k: Int[Array, ""], _: None) -> None:
+            # Those beyond the last are the last once more.
+            place = jnp.minimum(begin + k, len(old) - 1)
+            pl.when(wanted_ref[place] > 0)(lambda: copy_numbers(place, row_ref[place]))
+
+        def copy_numbers(place: Int[Array, ""], source: Int[Array, ""]) -> None:
+            for first in range(0, length, AT_ONCE):
+                numbers = jnp.minimum(first + jnp.arange(AT_ONCE), length - 1)
                 out_ref[jnp.full(AT_ONCE, place), numbers] = new_ref[jnp.full(AT_ONCE, source), numbers]
+
+        mine = jnp.minimum(begin + jnp.arange(ROWS), len(old) - 1)
+        pl.when(jnp.max(wanted_ref[mine]) > 0)(lambda: lax.fori_loop(0, ROWS, copy_row, None))
 
     whole = pl.BlockSpec(memory_space=pl.ANY)
     return pl.pallas_call(
         copy,
-        grid=(len(old),),
+        grid=(pl.cdiv(len(old), ROWS),),
         in_specs=[whole] * 4,
         out_specs=whole,
         out_shape=jax.ShapeDtypeStruct(old.shape, old.dtype),

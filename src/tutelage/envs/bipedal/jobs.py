@@ -79,6 +79,7 @@ class Stage:
 
     lanes: int  # the environments that a program works on
     registers: int | None = None  # that a thread may have
+    turns: int = 1  # in which a program works, each time on as many environments
     interpret: bool = False
 
     def job(
@@ -186,7 +187,8 @@ class Job:
     @property
     def programs(self) -> int:
         """Of which some may have nothing to do."""
-        return pl.cdiv(self.environments if self.line is None else len(self.line.order), self.stage.lanes)
+        places = self.environments if self.line is None else len(self.line.order)
+        return pl.cdiv(places, self.stage.lanes * self.stage.turns)
 
     def _work(self, values: Sequence[PyTree], array: Any, lane: Int[Array, " lanes"]) -> PyTree:
         with unfenced():
@@ -204,13 +206,20 @@ class Job:
             for ref, tile in zip(made_on, self.form.write(made, spread), strict=True):
                 ref[all_of(ref.shape[:-1], lane)] = tile
 
-        first = number * lanes
-        if self.line is None:
-            # Lanes beyond the last environment do that one's work once more.
-            work(jnp.minimum(first + jnp.arange(lanes), self.environments - 1))
+        def take_turn(first: Int[Array, ""]) -> None:
+            if self.line is None:
+                # Lanes beyond the last environment do that one's work once more.
+                work(jnp.minimum(first + jnp.arange(lanes), self.environments - 1))
+            else:
+                last = len(self.line.order) - lanes
+                left, find = self.line.lanes(line, jnp.minimum(first, last), lanes)
+                pl.when((left > 0) & (first <= last))(lambda: work(find()))
+
+        turns = self.stage.turns
+        if turns == 1:
+            take_turn(number * lanes)
         else:
-            left, find = self.line.lanes(line, first, lanes)
-            pl.when(left > 0)(lambda: work(find()))
+            lax.fori_loop(0, turns, lambda k, _: take_turn((number * turns + k) * lanes), None)
 
     def _text(self, after: int = 0) -> str:
         """The kernel in Triton's language, as it is after so many programs of another."""

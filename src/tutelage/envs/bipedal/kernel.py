@@ -64,10 +64,12 @@ class Lanes(NamedTuple):
 
 
 # The registers a thread of each may have where there are many programs, as measured on an H200: all would take the most
-# there are, with which a GPU's processors can hold but eight programs each. Sweeps need them all.
+# there are, with which a GPU's processors can hold but eight programs each. Sweeps need them all, and so do stages in
+# which few programs have something to do.
 REGISTERS = Lanes(
-    feel=128, solve=255, begin=255, move=128, settle=128, finish=128, see=128, aim=80, touch=128, bounce=255
+    feel=128, solve=255, begin=255, move=128, settle=255, finish=255, see=128, aim=80, touch=128, bounce=255
 )
+TURNS = {"aim": 4, "aim_again": 4}  # one after the other in a program, where so many programs would take long to start
 ALIKE = {"literal": "begin", "start": "move", "aim_again": "aim"}  # stages with the lanes and registers of others
 
 
@@ -253,8 +255,8 @@ def fused(
 
     def job(act: Callable, given: Sequence[Pages], look: Any = None, **how: Any) -> Job:
         name = ALIKE.get(act.__name__, act.__name__)
-        registers = getattr(REGISTERS, name) if crowded else None
-        return Stage(getattr(lanes, name), registers, interpret).job(act, given, look, **how)
+        registers, turns = (getattr(REGISTERS, name), TURNS.get(act.__name__, 1)) if crowded else (None, 1)
+        return Stage(getattr(lanes, name), registers, turns, interpret).job(act, given, look, **how)
 
     def run(act: Callable, given: Sequence[Pages], look: Any = None, **how: Any) -> Pages:
         return job(act, given, look, **how).run()
