@@ -79,7 +79,6 @@ class Stage:
 
     lanes: int  # the environments that a program works on
     registers: int | None = None  # that a thread may have
-    turns: int = 1  # in which a program works, each time on as many environments
     interpret: bool = False
 
     def job(
@@ -187,8 +186,7 @@ class Job:
     @property
     def programs(self) -> int:
         """Of which some may have nothing to do."""
-        places = self.environments if self.line is None else len(self.line.order)
-        return pl.cdiv(places, self.stage.lanes * self.stage.turns)
+        return pl.cdiv(self.environments if self.line is None else len(self.line.order), self.stage.lanes)
 
     def _work(self, values: Sequence[PyTree], array: Any, lane: Int[Array, " lanes"]) -> PyTree:
         with unfenced():
@@ -206,20 +204,13 @@ class Job:
             for ref, tile in zip(made_on, self.form.write(made, spread), strict=True):
                 ref[all_of(ref.shape[:-1], lane)] = tile
 
-        def take_turn(first: Int[Array, ""]) -> None:
-            if self.line is None:
-                # Lanes beyond the last environment do that one's work once more.
-                work(jnp.minimum(first + jnp.arange(lanes), self.environments - 1))
-            else:
-                last = len(self.line.order) - lanes
-                left, find = self.line.lanes(line, jnp.minimum(first, last), lanes)
-                pl.when((left > 0) & (first <= last))(lambda: work(find()))
-
-        turns = self.stage.turns
-        if turns == 1:
-            take_turn(number * lanes)
+        first = number * lanes
+        if self.line is None:
+            # Lanes beyond the last environment do that one's work once more.
+            work(jnp.minimum(first + jnp.arange(lanes), self.environments - 1))
         else:
-            lax.fori_loop(0, turns, lambda k, _: take_turn((number * turns + k) * lanes), None)
+            left, find = self.line.lanes(line, first, lanes)
+            pl.when(left > 0)(lambda: work(find()))
 
     def _text(self, after: int = 0) -> str:
         """The kernel in Triton's language, as it is after so many programs of another."""

@@ -69,7 +69,6 @@ class Lanes(NamedTuple):
 REGISTERS = Lanes(
     feel=128, solve=255, begin=255, move=128, settle=255, finish=255, see=128, aim=80, touch=128, bounce=255
 )
-TURNS = {"aim": 4, "aim_again": 4}  # one after the other in a program, where so many programs would take long to start
 ALIKE = {"literal": "begin", "start": "move", "aim_again": "aim"}  # stages with the lanes and registers of others
 
 
@@ -255,8 +254,8 @@ def fused(
 
     def job(act: Callable, given: Sequence[Pages], look: Any = None, **how: Any) -> Job:
         name = ALIKE.get(act.__name__, act.__name__)
-        registers, turns = (getattr(REGISTERS, name), TURNS.get(act.__name__, 1)) if crowded else (None, 1)
-        return Stage(getattr(lanes, name), registers, turns, interpret).job(act, given, look, **how)
+        registers = getattr(REGISTERS, name) if crowded else None
+        return Stage(getattr(lanes, name), registers, interpret).job(act, given, look, **how)
 
     def run(act: Callable, given: Sequence[Pages], look: Any = None, **how: Any) -> Pages:
         return job(act, given, look, **how).run()
