@@ -42,7 +42,7 @@ def test_whether_kernels_can_be_compiled_is_known_while_tracing(monkeypatch) -> 
     assert answers == [True, False]
 
 
-@pytest.mark.parametrize("solver", ["reduced", "exact"])
+@pytest.mark.parametrize("solver", ["prompt", "reduced", "exact"])
 def test_a_step_can_be_lowered_for_a_gpu(solver) -> None:
     """All of the physics is made of what kernels can hold."""
     step = jax.jit(partial(kernel.fused, solver))
@@ -51,6 +51,7 @@ def test_a_step_can_be_lowered_for_a_gpu(solver) -> None:
         text = step.trace(*walkers).lower(lowering_platforms=("cuda",)).as_text()
     rounds = physics.effort(solver).rounds
     kernels = 6 + 3 * rounds  # feel, solve, start, settle, finish, see; aim, touch, bounce
+    kernels += solver == "prompt"  # solve on
     assert text.count("custom_call") == kernels, "these kernels, and nothing beside them"
 
 
@@ -85,8 +86,8 @@ def test_every_environment_is_read_and_written_in_its_place() -> None:
 
 @pytest.mark.parametrize("lanes", [1, 4, 32])
 @pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
-@pytest.mark.parametrize("few", [False, True])
-def test_only_those_that_are_wanted_are_worked_on(lanes, share, few) -> None:
+@pytest.mark.parametrize("far", [False, True])
+def test_only_those_that_are_wanted_are_worked_on(lanes, share, far) -> None:
     """Each of them once, wherever they have moved up to; the others stay as they were."""
     n = 2 * SPAN + 44
     wanted = jax.random.uniform(jax.random.key(1), (n,)) < share
@@ -97,17 +98,20 @@ def test_only_those_that_are_wanted_are_worked_on(lanes, share, few) -> None:
 
     look = (lambda table, lane: table[lane], 10_000 * jnp.arange(float(n)))
     pages = [Pages.of(kept), Pages.of(changed)]
-    out = Stage(lanes, interpret=True).run(act, pages, look, wanted=wanted, few=few, anew=False).values()
+    even = jnp.arange(n) % 2 == 0
+    who = {"kinds": [wanted & even, wanted & ~even]} if far else {"wanted": wanted}
+    out = Stage(lanes, interpret=True).run(act, pages, look, **who, anew=False).values()
     want = act(kept, changed, lambda: look[1])
     for name in want:
         np.testing.assert_array_equal(out[name], jnp.where(wanted, want[name], changed[name]), err_msg=name)
 
 
-def test_few_that_are_wanted_move_up_to_the_front() -> None:
-    wanted = jnp.zeros(3 * SPAN, bool).at[jnp.array([5, SPAN + 7, 3 * SPAN - 1])].set(True)
-    line = Line.of(wanted, 4, few=True)
-    np.testing.assert_array_equal(line.order[:3], [5, SPAN + 7, 3 * SPAN - 1])
-    np.testing.assert_array_equal(line.wanted, [3])
+def test_kind_by_kind_those_that_are_wanted_move_up_to_the_front() -> None:
+    none = jnp.zeros(3 * SPAN, bool)
+    kinds = [none.at[jnp.array(at, int)].set(True) for at in ([5, SPAN + 7, 3 * SPAN - 1], [], [2, SPAN + 8])]
+    line = Line.by_kind(kinds, 4)
+    np.testing.assert_array_equal(line.order[:5], [5, SPAN + 7, 3 * SPAN - 1, 2, SPAN + 8])
+    np.testing.assert_array_equal(line.wanted, [5])
 
 
 def twice(values):

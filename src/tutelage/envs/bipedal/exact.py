@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Int, PyTree
@@ -35,14 +36,23 @@ from tutelage.envs.bipedal.lanes import (
     fence,
     if_used,
     in_use,
+    index,
     join,
+    largest,
+    on_cpu,
     over,
     repeated,
     split,
     where,
+    while_active,
 )
+from tutelage.envs.bipedal.scarce import where_scarce
 
 ITERATIONS = 180
+ROUND = 10  # iterations between two looks at whether they still change anything
+ROUNDS = ITERATIONS // ROUND
+SURE = 4  # rounds that are made in any case
+STILL = 1e-3  # metres or radians a second by which a round may change velocities and count as changing nothing
 
 Velocity = tuple[Num, ...]  # vx, vy, spin
 Velocities = tuple[Velocity, ...]
@@ -82,6 +92,39 @@ class Hinge(NamedTuple):
     k22: Num
     k23: Num
     k33: float
+
+    @property
+    def two(self) -> tuple[Num, Num, Num]:
+        """The inverse of the point's part: xx, xy, yy."""
+        det = 1 / (self.k11 * self.k22 - self.k12 * self.k12)
+        return det * self.k22, -det * self.k12, det * self.k11
+
+    @property
+    def three(self) -> tuple[Num, ...]:
+        """The inverse of the whole, by cofactors: xx, xy, xz, yy, yz, zz."""
+        k11, k12, k13, k22, k23, k33 = self[4:]
+        xx, xy, xz = k22 * k33 - k23 * k23, k13 * k23 - k12 * k33, k12 * k23 - k13 * k22
+        yy, yz, zz = k11 * k33 - k13 * k13, k12 * k13 - k11 * k23, k11 * k22 - k12 * k12
+        det = 1 / (k11 * xx + k12 * xy + k13 * xz)
+        return tuple(det * c for c in (xx, xy, xz, yy, yz, zz))
+
+
+class Lock(NamedTuple):
+    """A joint as the iterations use it: its lever arms, what its point feels of its limit, and inverse matrices."""
+
+    ax: Num
+    ay: Num
+    bx: Num
+    by: Num
+    k13: Num
+    k23: Num
+    two: tuple[Num, ...]
+    three: tuple[Num, ...]
+
+    @classmethod
+    def of(cls, hinge: Hinge) -> Lock:
+        """Of a hinge."""
+        return cls(*hinge[:4], hinge.k13, hinge.k23, hinge.two, hinge.three)
 
 
 class Grip(NamedTuple):
@@ -129,8 +172,105 @@ Solution = tuple[Velocities, tuple[JointImpulse, ...], GripImpulse]
 """Velocities after the step's impulses, and those impulses: the joints', and the contacts', `[8, …]`."""
 
 
+class Course(NamedTuple):
+    """What changes from iteration to iteration."""
+
+    velocities: Velocities
+    joints: tuple[JointImpulse, ...]
+    held: PyTree  # the contacts' impulses, as `split` makes them
+
+
+class Task(NamedTuple):
+    """What does not."""
+
+    hinges: tuple[Hinge | Lock, ...]
+    drives: tuple[Drive, ...]
+    grips: PyTree  # as `split` makes them
+    used: InUse
+
+
 def solve(problem: Problem, iterations: Int[Array, ""] | int | None = None) -> Solution:
     """As Box2D does, or with other than its 180 iterations."""
+    task, course = _begin(problem)
+    if iterations is None and by_xla_on_gpu():
+        once = lambda task, course: iterate(task._replace(hinges=_locked(task.hinges)), course)  # noqa: E731
+        return _solution(repeated(once, task, course, ITERATIONS))
+    task = task._replace(hinges=fence(_locked(task.hinges)))
+    times = ITERATIONS if iterations is None else iterations
+    return _solution(lax.fori_loop(0, times, lambda _, course: iterate(task, course), course))
+
+
+def solve_promptly(problem: Problem) -> Solution:
+    """The same, but that iterations end when they change next to nothing; by XLA on GPUs, all are made."""
+    if by_xla_on_gpu():
+        return solve(problem)
+    if on_cpu():
+        return _solve_by_kinds(problem)
+    return _solution(_go_on(*_prepared(problem), 0, ROUNDS)[0])
+
+
+def solve_a_little(problem: Problem) -> tuple[Solution, Bool[Array, "..."]]:
+    """What `solve_promptly` finds in those rounds that are made in any case, and who is to go on."""
+    course, going = _go_on(*_prepared(problem), 0, SURE)
+    return _solution(course), going
+
+
+def solve_on(problem: Problem, found: Solution) -> Solution:
+    """The rest of it."""
+    velocities, joints, held = found
+    task, _ = _prepared(problem)
+    course = Course(velocities, joints, split(held, SLOTS, task.used))
+    return _solution(_go_on(task, course, SURE, ROUNDS)[0])
+
+
+def number_of(contacts: Contact) -> Int[Array, "..."]:
+    """How many contacts are to be visited."""
+    on = contacts.on[0] | contacts.on[1]
+    return jnp.max(jnp.where(on, index(on.shape[0], on.ndim - 1) + 1, 0), axis=0)
+
+
+def _solve_by_kinds(problem: Problem) -> Solution:
+    """On CPUs, where all would wait for the few with several contacts, and for those that take long to settle."""
+    number = number_of(problem.contacts)
+    task, course = _prepared(problem)
+    one_at_most = task.used._replace(number=jnp.minimum(task.used.number, 1))
+    course, going = _go_on(task._replace(used=one_at_most), course, 0, SURE)
+    found = _solution(course)
+    found = where_scarce(going & (number < 2), lambda given: solve_on(*given), (problem, found), found, share=4)
+    several = lambda problem: _solution(_go_on(*_prepared(problem), 0, ROUNDS)[0])  # noqa: E731
+    return where_scarce(number > 1, several, problem, found, share=8)
+
+
+def _prepared(problem: Problem) -> tuple[Task, Course]:
+    task, course = _begin(problem)
+    return task._replace(hinges=fence(_locked(task.hinges))), course
+
+
+def _go_on(task: Task, course: Course, first: int, last: int) -> tuple[Course, Bool[Array, "..."]]:
+    """Some rounds of iterations, as long as they change something, and whether they still do."""
+    at_once = course.velocities[0][0].size == 1 or last <= SURE  # none waits for another
+
+    def once(_: Int[Array, ""], at: tuple[Course, Bool[Array, "..."]]) -> tuple[Course, Bool[Array, "..."]]:
+        course, going = at
+        new = iterate(task, course)
+        return new if at_once else where(going, new, course), going
+
+    def one_round(k: Int[Array, ""], at: tuple[Course, Bool[Array, "..."]]) -> tuple[Course, Bool[Array, "..."]]:
+        course, going = lax.fori_loop(0, ROUND, once, at)
+        pairs = zip(jax.tree.leaves(course.velocities), jax.tree.leaves(at[0].velocities), strict=True)
+        changes = largest([jnp.abs(new - old) for new, old in pairs]) > STILL
+        return course, going & (changes | (k < SURE - 1))
+
+    begin = (course, jnp.ones_like(course.velocities[0][0], bool))
+    return while_active(lambda at: at[1], one_round, begin, first=first, last=last)
+
+
+def _solution(course: Course) -> Solution:
+    return course.velocities, course.joints, join(course.held, AXIS)
+
+
+def _begin(problem: Problem) -> tuple[Task, Course]:
+    """The task, and the velocities with the last step's impulses."""
     bodies, velocities, drives, joints, contacts, memory = problem
     hinges = tuple(hinge(joint, bodies) for joint in JOINTS)
     used = in_use(contacts.on)
@@ -140,23 +280,21 @@ def solve(problem: Problem, iterations: Int[Array, ""] | int | None = None) -> S
     for joint, lever, impulse in zip(JOINTS, hinges, joints, strict=True):
         turning = impulse.motor + impulse.limit
         velocities = _apply(velocities, joint, lever, impulse.x, impulse.y, turning)
+    return Task(hinges, drives, grips, used), Course(velocities, joints, held)
 
-    def iterate(kept, state):
-        (hinges, drives, grips), (velocities, joints, held) = kept, state
-        joints = list(joints)
-        for j in SOLVING_ORDER:
-            velocities, joints[j] = _solve_joint(velocities, JOINTS[j], hinges[j], drives[j], joints[j])
-        velocities, held = grip_all(velocities, grips, held, used)
-        return velocities, tuple(joints), held
 
-    kept, state = (hinges, drives, grips), (velocities, joints, held)
-    if iterations is None and by_xla_on_gpu():
-        velocities, joints, held = repeated(iterate, kept, state, ITERATIONS)
-    else:
-        left = jnp.int32(ITERATIONS if iterations is None else iterations)
-        once = lambda s: (s[0] - 1, iterate(kept, s[1]))  # noqa: E731
-        _, (velocities, joints, held) = lax.while_loop(lambda s: s[0] > 0, once, (left, state))
-    return velocities, joints, join(held, AXIS)
+def _locked(hinges: Sequence[Hinge]) -> tuple[Lock, ...]:
+    return tuple(Lock.of(hinge) for hinge in hinges)
+
+
+def iterate(task: Task, course: Course) -> Course:
+    """One of Box2D's iterations."""
+    velocities, joints, held = course
+    joints = list(joints)
+    for j in SOLVING_ORDER:
+        velocities, joints[j] = _solve_joint(velocities, JOINTS[j], task.hinges[j], task.drives[j], joints[j])
+    velocities, held = grip_all(velocities, task.grips, held, task.used)
+    return Course(velocities, tuple(joints), held)
 
 
 def hinge(joint: Joint, bodies: Bodies) -> Hinge:
@@ -176,7 +314,7 @@ def _warm(impulse: JointImpulse, drive: Drive) -> JointImpulse:
     return impulse._replace(limit=jnp.where(drive.at_upper, jnp.minimum(impulse.limit, 0.0), limit))
 
 
-def _apply(velocities: Velocities, joint: Joint, lever: Hinge, px: Num, py: Num, turning: Num) -> Velocities:
+def _apply(velocities: Velocities, joint: Joint, lever: Hinge | Lock, px: Num, py: Num, turning: Num) -> Velocities:
     (avx, avy, aw), (bvx, bvy, bw) = velocities[joint.a], velocities[joint.b]
     ma, mb = INVERSE_MASS[joint.a], INVERSE_MASS[joint.b]
     ia, ib = INVERSE_INERTIA[joint.a], INVERSE_INERTIA[joint.b]
@@ -187,41 +325,27 @@ def _apply(velocities: Velocities, joint: Joint, lever: Hinge, px: Num, py: Num,
 
 
 def _solve_joint(
-    velocities: Velocities, joint: Joint, k: Hinge, drive: Drive, held: JointImpulse
+    velocities: Velocities, joint: Joint, k: Lock, drive: Drive, held: JointImpulse
 ) -> tuple[Velocities, JointImpulse]:
     relative = velocities[joint.b][2] - velocities[joint.a][2]
-    motor = jnp.clip(held.motor - (relative - drive.speed) / k.k33, -drive.impulse, drive.impulse)
+    share = 1 / (INVERSE_INERTIA[joint.a] + INVERSE_INERTIA[joint.b])
+    motor = jnp.clip(held.motor - (relative - drive.speed) * share, -drive.impulse, drive.impulse)
     (avx, avy, aw), (bvx, bvy, bw) = velocities[joint.a], velocities[joint.b]
     turning = motor - held.motor
     aw, bw = fence((aw - INVERSE_INERTIA[joint.a] * turning, bw + INVERSE_INERTIA[joint.b] * turning))
-    cx, cy = bvx - bw * k.by - avx + aw * k.ay, bvy + bw * k.bx - avy - aw * k.ax
+    cx, cy, cz = bvx - bw * k.by - avx + aw * k.ay, bvy + bw * k.bx - avy - aw * k.ax, bw - aw
     # With the limit: three equations. Without, or where it would have to pull: the point alone, the limit let go.
-    x3, y3, z3 = _solve_three(k, -cx, -cy, aw - bw)
-    limit = held.limit + z3
+    xx, xy, xz, yy, yz, zz = k.three
+    x3, y3, z3 = xx * cx + xy * cy + xz * cz, xy * cx + yy * cy + yz * cz, xz * cx + yz * cy + zz * cz
+    limit = held.limit - z3
     keeps = (drive.at_lower & (limit >= 0)) | (drive.at_upper & (limit <= 0))
-    x2, y2 = _solve_two(k, -cx + held.limit * k.k13, -cy + held.limit * k.k23)
-    x, y, z = fence(where(keeps, (x3, y3, z3), (x2, y2, -held.limit)))
+    cx, cy = cx - held.limit * k.k13, cy - held.limit * k.k23
+    xx, xy, yy = k.two
+    x, y, z = fence(where(keeps, (-x3, -y3, -z3), (-(xx * cx + xy * cy), -(xy * cx + yy * cy), -held.limit)))
     turned = list(velocities)
     turned[joint.a], turned[joint.b] = (avx, avy, aw), (bvx, bvy, bw)
     velocities = _apply(tuple(turned), joint, k, x, y, z)
     return velocities, JointImpulse(held.x + x, held.y + y, motor, held.limit + z)
-
-
-def _solve_two(k: Hinge, x: Num, y: Num) -> tuple[Num, Num]:
-    det = 1 / (k.k11 * k.k22 - k.k12 * k.k12)
-    return det * (k.k22 * x - k.k12 * y), det * (k.k11 * y - k.k12 * x)
-
-
-def _solve_three(k: Hinge, x: Num, y: Num, z: Num) -> tuple[Num, Num, Num]:
-    """By cofactors."""
-    c11, c12, c13 = k.k22 * k.k33 - k.k23 * k.k23, k.k13 * k.k23 - k.k12 * k.k33, k.k12 * k.k23 - k.k13 * k.k22
-    c22, c23, c33 = k.k11 * k.k33 - k.k13 * k.k13, k.k12 * k.k13 - k.k11 * k.k23, k.k11 * k.k22 - k.k12 * k.k12
-    det = 1 / (k.k11 * c11 + k.k12 * c12 + k.k13 * c13)
-    return (
-        det * (c11 * x + c12 * y + c13 * z),
-        det * (c12 * x + c22 * y + c23 * z),
-        det * (c13 * x + c23 * y + c33 * z),
-    )
 
 
 def grips_of(contacts: Contact, used: InUse) -> PyTree:

@@ -15,7 +15,7 @@ from jax.experimental.pallas import triton
 from jaxtyping import Array, Bool, Int, PyTree
 
 from tutelage.envs.bipedal.compiled import Function, call, kernel, launch, written
-from tutelage.envs.bipedal.lanes import spread, unfenced
+from tutelage.envs.bipedal.lanes import any_of, spread, unfenced
 from tutelage.envs.bipedal.pages import Form, Pages, all_of, read
 
 Look = tuple[Callable, Array]  # a function and what it looks into
@@ -30,21 +30,30 @@ class Line(NamedTuple):
     wanted: Int[Array, "spans"]
 
     @classmethod
-    def of(cls, wanted: Bool[Array, " n"], lanes: int, *, few: bool = False) -> Line:
+    def of(cls, wanted: Bool[Array, " n"], lanes: int) -> Line:
         """For programs with so many lanes: if they have but one, all stay where they are.
 
-        Within spans, they are still near each other where they lie. If they are few, all environments are one span.
+        Within spans, they are still near each other where they lie.
         """
         if lanes == 1:
             return cls(jnp.arange(len(wanted)), wanted.astype(jnp.int32))
-        spans = jnp.pad(wanted, (0, -len(wanted) % SPAN)).reshape(-1, SPAN)
-        place, number = _places(spans)
-        span = jnp.arange(len(spans))
-        begin = jnp.sum(jnp.where(span < span[:, None], number, 0), axis=1) if few else SPAN * span
-        at = jnp.arange(spans.size)
-        place = jnp.where(spans, begin[:, None] + place, spans.size + at.reshape(spans.shape)).reshape(-1)
-        order = jnp.zeros(spans.size, jnp.int32).at[place].set(at, mode="drop", unique_indices=True)
-        return cls(order, jnp.sum(number)[None] if few else number)
+        spans, place, number = _places(wanted)
+        begin = SPAN * jnp.arange(len(spans))
+        return cls(_ordered(jnp.where(spans, begin[:, None] + place, -1)), number)
+
+    @classmethod
+    def by_kind(cls, kinds: Sequence[Bool[Array, " n"]], lanes: int) -> Line:
+        """All environments as one span: first those of the first kind, then those of the next, and so on."""
+        if lanes == 1:
+            return cls.of(any_of(kinds), lanes)
+        where, begin = -1, 0
+        for kind in kinds:
+            spans, place, number = _places(kind)
+            span = jnp.arange(len(spans))
+            before = jnp.sum(jnp.where(span < span[:, None], number, 0), axis=1)
+            where = jnp.where(spans, begin + before[:, None] + place, where)
+            begin = begin + jnp.sum(number)
+        return cls(_ordered(where), jnp.reshape(begin, 1))
 
     def lanes(self, refs: Sequence[Any], first: Int[Array, ""], lanes: int) -> tuple[Array, Callable[[], Array]]:
         """Within a program: how many there are from place `first` on, and how to find them.
@@ -57,12 +66,22 @@ class Line(NamedTuple):
         return left, lambda: order[first + jnp.where(jnp.arange(lanes) < left, jnp.arange(lanes), 0)]
 
 
-def _places(spans: Bool[Array, "spans SPAN"]) -> tuple[Int[Array, "spans SPAN"], Int[Array, " spans"]]:
-    """How many of a span are wanted before each of it, and in all.
+def _ordered(place: Int[Array, "spans SPAN"]) -> Int[Array, " n"]:
+    """Who is at each place; of those who are at none, nothing is said."""
+    at = jnp.arange(place.size)
+    place = jnp.where(place < 0, place.size + at.reshape(place.shape), place).reshape(-1)
+    return jnp.zeros(place.size, jnp.int32).at[place].set(at, mode="drop", unique_indices=True)
+
+
+def _places(
+    wanted: Bool[Array, " n"],
+) -> tuple[Bool[Array, "spans SPAN"], Int[Array, "spans SPAN"], Int[Array, " spans"]]:
+    """Who is wanted, by spans; how many of a span are before each of it, and how many in all.
 
     Those of a span are the bits of a few words, which are counted. To sort takes much longer to compile, and to compare
     each with each much longer to run.
     """
+    spans = jnp.pad(wanted, (0, -len(wanted) % SPAN)).reshape(-1, SPAN)
     bit = jnp.arange(SPAN, dtype=jnp.uint32) % WORD
     words = jnp.sum(jnp.where(spans, jnp.uint32(1) << bit, 0).reshape(len(spans), -1, WORD), axis=2, dtype=jnp.uint32)
     each = lax.population_count(words).astype(jnp.int32)
@@ -70,7 +89,7 @@ def _places(spans: Bool[Array, "spans SPAN"]) -> tuple[Int[Array, "spans SPAN"],
     place = lax.population_count(before).astype(jnp.int32)
     for k in range(1, words.shape[1]):
         place = place.at[:, k].add(jnp.sum(each[:, :k], axis=1)[:, None])
-    return place.reshape(spans.shape), jnp.sum(each, axis=1)
+    return spans, place.reshape(spans.shape), jnp.sum(each, axis=1)
 
 
 @dataclass(frozen=True)
@@ -88,16 +107,17 @@ class Stage:
         look: Look | None = None,
         *,
         wanted: Bool[Array, " n"] | None = None,
-        few: bool = False,
+        kinds: Sequence[Bool[Array, " n"]] | None = None,
         anew: bool = True,
     ) -> Job:
-        """`act` of what is on the pages as one kernel; of the environments that are `wanted`, perhaps `few`, if said.
+        """`act` of what is on the pages as one kernel; if it is said, of the environments that are `wanted`, or by `kinds`.
 
         `look` is a function and an array for it to look into. `act` is given it as well, as a function of what is left
         after the array and the numbers of the environments. The outcome is on pages of its own, on which nothing is
         known of the others, or if it is not to be `anew`, on those that were given last, where they stay as they were.
         """
-        line = None if wanted is None else Line.of(wanted, self.lanes, few=few)
+        line = None if wanted is None else Line.of(wanted, self.lanes)
+        line = line if kinds is None else Line.by_kind(kinds, self.lanes)
         return Job(self, act, tuple(given), look, line, anew)
 
     def run(self, act: Callable[..., PyTree], given: Sequence[Pages], look: Look | None = None, **how: Any) -> Pages:

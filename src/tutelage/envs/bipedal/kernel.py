@@ -69,7 +69,10 @@ class Lanes(NamedTuple):
 REGISTERS = Lanes(
     feel=128, solve=255, begin=255, move=128, settle=255, finish=255, see=128, aim=80, touch=128, bounce=255
 )
-ALIKE = {"literal": "begin", "start": "move", "aim_again": "aim"}  # stages with the lanes and registers of others
+ALIKE = {"solve_a_little": "solve", "solve_on": "solve", "literal": "begin", "start": "move", "aim_again": "aim"}  # stages with the lanes and registers of others
+
+
+SOLVERS = {"prompt": exact.solve_promptly, "reduced": reduced.solve, "exact": exact.solve}
 
 
 class Moment(NamedTuple):
@@ -169,7 +172,16 @@ class Stages:
     def solve(self, given: Given, footing: Footing) -> Push:
         """The velocity solver."""
         problem = physics.problem(*given, footing)
-        return physics.pushed(problem, exact.solve(problem) if self.solver == "exact" else reduced.solve(problem))
+        return physics.pushed(problem, SOLVERS[self.solver](problem))
+
+    def solve_a_little(self, given: Given, footing: Footing) -> Push:
+        """The prompt solver's iterations that are made in any case."""
+        problem = physics.problem(*given, footing)
+        return physics.pushed(problem, *exact.solve_a_little(problem))
+
+    def solve_on(self, given: Given, footing: Footing, push: Push) -> Push:
+        """Those that are not, for whom they are needed."""
+        return physics.pushed_on(physics.problem(*given, footing), push)
 
     def begin(self, given: Given, footing: Footing, push: Push) -> Push:
         """The same again for those whose first step it is."""
@@ -280,19 +292,29 @@ def fused(
 
 def _set_off(stages: Stages, job: Callable[..., Job], given: Pages, footing: Pages) -> tuple[Pages, Any]:
     """Velocities, and positions before impacts: the flight on its pages, and the joints' impulses."""
-    solve = job(stages.solve, [given, footing])
     if stages.solver == "reduced":
         first = physics.is_first(given.values()[0].joints)
-        literal, push = job(stages.literal, [given, footing], wanted=first, few=True).beside(solve)
+        literal, push = job(stages.literal, [given, footing], kinds=[first]).beside(job(stages.solve, [given, footing]))
         flight = job(stages.start, [given, footing, push, literal]).run()
         joints = _chosen(first, literal.values(), push.values()).joints
     else:
-        push = solve.run()
+        push = _solved(stages, job, given, footing)
         flight, joints = job(stages.start, [given, footing, push]).run(), push.values().joints
-    for act, few in ((stages.settle, False), (stages.finish, True)):
-        unsettled = flight.values().unsettled
-        flight = job(act, [given, footing, flight], wanted=unsettled, few=few, anew=False).run()
-    return flight, joints
+    unsettled = flight.values().unsettled
+    flight = job(stages.settle, [given, footing, flight], wanted=unsettled, anew=False).run()
+    kinds = [flight.values().unsettled]
+    return job(stages.finish, [given, footing, flight], kinds=kinds, anew=False).run(), joints
+
+
+def _solved(stages: Stages, job: Callable[..., Job], given: Pages, footing: Pages) -> Pages:
+    """Velocities by Box2D's iterations; those with as many contacts together, as a program waits for its slowest."""
+    if stages.solver == "exact":
+        return job(stages.solve, [given, footing]).run()
+    number = exact.number_of(footing.values().contacts)
+    kinds = [number > 2, number == 2, number == 1, number == 0]
+    push = job(stages.solve_a_little, [given, footing], kinds=kinds).run()
+    unsettled = push.values().unsettled
+    return job(stages.solve_on, [given, footing, push], kinds=[k & unsettled for k in kinds], anew=False).run()
 
 
 def _look(tiles: Any, lane: Int[Array, " lanes"], cell: Int[Array, "..."]) -> Cells:

@@ -28,7 +28,7 @@ from tutelage.envs.bipedal.nearby import survey
 from tutelage.envs.bipedal.position import FEW, Limits, Poses, settle, settle_some
 from tutelage.envs.bipedal.scarce import where_scarce
 
-Solver = Literal["reduced", "exact"]
+Solver = Literal["prompt", "reduced", "exact"]
 Efforts = tuple[Num, Num, Num, Num]  # of the four motors, −1 … 1
 
 HULL_REACH = 1.2  # metres, of the hull around its centre of mass
@@ -59,6 +59,7 @@ class Push(NamedTuple):
     velocities: Velocities
     joints: tuple[JointImpulse, ...]
     memory: Memory
+    unsettled: Bool[Array, "..."]  # of a solver that works in stages: whether there is more to be found
 
 
 def step(world: World, action: Efforts, look: Look, solver: Solver) -> World:
@@ -66,7 +67,7 @@ def step(world: World, action: Efforts, look: Look, solver: Solver) -> World:
     surveyed = survey(world.bodies[1:], look)
     footing = feel(world.bodies[1:], surveyed, look, world.memory, world.feet)
     asked = problem(world, action, footing)
-    push = pushed(asked, exact.solve(asked) if solver == "exact" else _solve(asked))
+    push = pushed(asked, SOLVERS[solver](asked))
     end = moved(asked, push, solver)
     fallen = world.fallen | hull_touches(world.bodies[0], end[0], look)
     end, memory, feet = impact.strike(world.bodies, end, surveyed, look, push.memory, footing.feet, effort(solver))
@@ -81,10 +82,17 @@ def problem(world: World, action: Efforts, footing: Footing) -> Problem:
     return Problem(start, velocities, drives, world.joints, footing.contacts, footing.memory)
 
 
-def pushed(problem: Problem, solution: Solution) -> Push:
+def pushed(problem: Problem, solution: Solution, unsettled: Bool[Array, "..."] | None = None) -> Push:
     """A solution, its impulses on the contacts remembered."""
     velocities, joints, pressed = solution
-    return Push(velocities, joints, _stored(problem.memory, pressed))
+    settled = jnp.zeros_like(velocities[0][0], bool)
+    return Push(velocities, joints, _stored(problem.memory, pressed), settled if unsettled is None else unsettled)
+
+
+def pushed_on(problem: Problem, push: Push) -> Push:
+    """The rest of what the prompt solver finds."""
+    found = (push.velocities, push.joints, GripImpulse(push.memory.normal, push.memory.tangent))
+    return pushed(problem, exact.solve_on(problem, found))
 
 
 def is_first(joints: Sequence[JointImpulse]) -> Bool[Array, "..."]:
@@ -171,6 +179,9 @@ def _literal(given: tuple[Problem, Velocities]) -> Solution:
     problem, found = given
     velocities, joints, pressed = exact.solve(problem)
     return velocities, _agreed_joints(velocities, joints, found), pressed
+
+
+SOLVERS = {"prompt": exact.solve_promptly, "reduced": _solve, "exact": exact.solve}
 
 
 def _agreed_joints(
