@@ -141,15 +141,14 @@ def _hand_over(ir: Any, op: Any) -> None:
     mask, values, _ = chosen.operands
     if _name(mask.owner) != "arith.cmpi" or ir.IntegerAttr(mask.owner.attributes["predicate"]).value != 0:
         return
-    index, k = mask.owner.operands[0].owner, _number(ir, mask.owner.operands[1])
+    index, k = mask.owner.operands[0].owner, _scalar(mask.owner.operands[1])
     while _name(index) in ("tt.expand_dims", "tt.broadcast", "tt.reshape"):
         index = index.operands[0].owner
     if _name(index) != "tt.make_range" or k is None:
         return
     here, whole = ir.InsertionPoint(op), ir.IntegerType.get_signless(32)
     at = ir.RankedTensorType.get([1, 1], whole)
-    of_k = ir.DenseElementsAttr.get_splat(at, ir.IntegerAttr.get(whole, int(k)))
-    where = ir.Operation.create("arith.constant", [at], attributes={"value": of_k}, ip=here).result
+    where = ir.Operation.create("tt.splat", [at], [k], ip=here).result
     entry = ir.RankedTensorType.get([1, 1], ir.RankedTensorType(values.type).element_type)
     axis = {"axis": ir.IntegerAttr.get(whole, 0)}
     found = ir.Operation.create("tt.gather", [entry], [values, where], attributes=axis, ip=here).result
@@ -164,6 +163,14 @@ RETURN = "tt.reduce.return"
 def _name(owner: Any) -> str | None:
     """Of the operation that a value is the result of; None for what a block is given."""
     return getattr(owner, "name", None)
+
+
+def _scalar(value: Any) -> Any | None:
+    """The number that all entries of a value are, if that can be seen."""
+    op = value.owner
+    while _name(op) == "tt.broadcast":
+        op = op.operands[0].owner
+    return op.operands[0] if _name(op) == "tt.splat" else None
 
 
 def _number(ir: Any, value: Any) -> float | None:

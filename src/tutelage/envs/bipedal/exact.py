@@ -6,7 +6,7 @@ impulses, solved as a block. Impulses are accumulated and start from those of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -32,9 +32,8 @@ from tutelage.envs.bipedal.contacts import AXIS, SLOTS, Contact, Memory
 from tutelage.envs.bipedal.lanes import (
     InUse,
     by_xla_on_gpu,
-    choose,
+    entry_of,
     fence,
-    if_used,
     in_use,
     index,
     join,
@@ -42,9 +41,11 @@ from tutelage.envs.bipedal.lanes import (
     on_cpu,
     over,
     repeated,
+    some,
     split,
     where,
     while_active,
+    with_entry,
 )
 from tutelage.envs.bipedal.scarce import where_scarce
 
@@ -52,6 +53,7 @@ ITERATIONS = 180
 ROUND = 10  # iterations between two looks at whether they still change anything
 ROUNDS = ITERATIONS // ROUND
 SURE = 4  # rounds that are made in any case
+POINTS = 2  # up to which kernels have loops of their own
 STILL = 1e-3  # metres or radians a second by which a round may change velocities and count as changing nothing
 
 Velocity = tuple[Num, ...]  # vx, vy, spin
@@ -93,52 +95,41 @@ class Hinge(NamedTuple):
     k23: Num
     k33: float
 
-    @property
-    def two(self) -> tuple[Num, Num, Num]:
-        """The inverse of the point's part: xx, xy, yy."""
-        det = 1 / (self.k11 * self.k22 - self.k12 * self.k12)
-        return det * self.k22, -det * self.k12, det * self.k11
-
-    @property
-    def three(self) -> tuple[Num, ...]:
-        """The inverse of the whole, by cofactors: xx, xy, xz, yy, yz, zz."""
-        k11, k12, k13, k22, k23, k33 = self[4:]
-        xx, xy, xz = k22 * k33 - k23 * k23, k13 * k23 - k12 * k33, k12 * k23 - k13 * k22
-        yy, yz, zz = k11 * k33 - k13 * k13, k12 * k13 - k11 * k23, k11 * k22 - k12 * k12
-        det = 1 / (k11 * xx + k12 * xy + k13 * xz)
-        return tuple(det * c for c in (xx, xy, xz, yy, yz, zz))
-
 
 class Lock(NamedTuple):
-    """A joint as the iterations use it: its lever arms, what its point feels of its limit, and inverse matrices."""
+    """A joint as the iterations use it: lever arms, and what follows from its matrix K."""
 
     ax: Num
     ay: Num
     bx: Num
     by: Num
-    k13: Num
-    k23: Num
-    two: tuple[Num, ...]
-    three: tuple[Num, ...]
+    xx: Num  # the inverse of the point's part of K
+    xy: Num
+    yy: Num
+    gx: Num  # the point's impulse that makes up for one unit of turning
+    gy: Num
+    stiffness: Num  # the last entry of the inverse of K: an angle that is locked, as the point is
 
     @classmethod
-    def of(cls, hinge: Hinge) -> Lock:
+    def of(cls, k: Hinge) -> Lock:
         """Of a hinge."""
-        return cls(*hinge[:4], hinge.k13, hinge.k23, hinge.two, hinge.three)
+        det = 1 / (k.k11 * k.k22 - k.k12 * k.k12)
+        xx, xy, yy = det * k.k22, -det * k.k12, det * k.k11
+        gx, gy = xx * k.k13 + xy * k.k23, xy * k.k13 + yy * k.k23
+        return cls(*k[:4], xx, xy, yy, gx, gy, 1 / (k.k33 - k.k13 * gx - k.k23 * gy))
 
 
 class Grip(NamedTuple):
     """A contact as the velocity solver uses it."""
 
-    on: tuple[Bool[Array, "..."], ...]
-    both: Bool[Array, "..."]  # two points, solved as a block
+    on: tuple[Bool[Array, "..."], ...]  # of two points, which are solved as a block, or the first alone
     body: Array
     nx: Num
     ny: Num
     lever: tuple[Num, ...]  # arm × normal
     grasp: tuple[Num, ...]  # arm × tangent
     inverse_det: Num
-    normal_mass: tuple[Num, ...]
+    normal_mass: tuple[Num, ...]  # zeros for points that are off
     tangent_mass: tuple[Num, ...]
     inverse_mass: Num
     inverse_inertia: Num
@@ -187,6 +178,8 @@ class Task(NamedTuple):
     drives: tuple[Drive, ...]
     grips: PyTree  # as `split` makes them
     used: InUse
+    turned: Bool[Array, "8 ..."] | None  # contacts whose only point, the second, is taken for the first
+    number: Int[Array, "..."] | None  # as `number_of` has it
 
 
 def solve(problem: Problem, iterations: Int[Array, ""] | int | None = None) -> Solution:
@@ -194,10 +187,10 @@ def solve(problem: Problem, iterations: Int[Array, ""] | int | None = None) -> S
     task, course = _begin(problem)
     if iterations is None and by_xla_on_gpu():
         once = lambda task, course: iterate(task._replace(hinges=_locked(task.hinges)), course)  # noqa: E731
-        return _solution(repeated(once, task, course, ITERATIONS))
+        return _solution(task, repeated(once, task._replace(turned=None, number=None), course, ITERATIONS))
     task = task._replace(hinges=fence(_locked(task.hinges)))
     times = ITERATIONS if iterations is None else iterations
-    return _solution(lax.fori_loop(0, times, lambda _, course: iterate(task, course), course))
+    return _solution(task, lax.fori_loop(0, times, lambda _, course: iterate(task, course), course))
 
 
 def solve_promptly(problem: Problem) -> Solution:
@@ -206,38 +199,56 @@ def solve_promptly(problem: Problem) -> Solution:
         return solve(problem)
     if on_cpu():
         return _solve_by_kinds(problem)
-    return _solution(_go_on(*_prepared(problem), 0, ROUNDS)[0])
+    task, course = _prepared(problem)
+    return _solution(task, _go_on(task, course, 0, ROUNDS)[0])
 
 
-def solve_a_little(problem: Problem) -> tuple[Solution, Bool[Array, "..."]]:
-    """What `solve_promptly` finds in those rounds that are made in any case, and who is to go on."""
-    course, going = _go_on(*_prepared(problem), 0, SURE)
-    return _solution(course), going
+def solve_few(problem: Problem) -> Solution:
+    """The same in kernels, of walkers with few contacts (see `is_crowded`)."""
+    task, course = _prepared(problem)
+    return _solution(task, _with_few(task, course, 0, ROUNDS)[0])
 
 
-def solve_on(problem: Problem, found: Solution) -> Solution:
-    """The rest of it."""
-    velocities, joints, held = found
-    task, _ = _prepared(problem)
-    course = Course(velocities, joints, split(held, SLOTS, task.used))
-    return _solution(_go_on(task, course, SURE, ROUNDS)[0])
+def solve_many(problem: Problem) -> Solution:
+    """The same of the others."""
+    task, course = _prepared(problem)
+    return _solution(task, _with_all(task, course, 0, ROUNDS)[0])
 
 
-def number_of(contacts: Contact) -> Int[Array, "..."]:
+def is_crowded(contacts: Contact) -> Bool[Array, "..."]:
+    """Whether a walker touches with more than a point each of few contacts."""
+    return number_of(contacts) > POINTS
+
+
+def visited(contacts: Contact) -> Int[Array, "..."]:
     """How many contacts are to be visited."""
     on = contacts.on[0] | contacts.on[1]
     return jnp.max(jnp.where(on, index(on.shape[0], on.ndim - 1) + 1, 0), axis=0)
 
 
+def number_of(contacts: Contact) -> Int[Array, "..."]:
+    """The same; with one of two points, it counts as more than there can be."""
+    return jnp.where(some(contacts.on[0] & contacts.on[1]), SLOTS + 1, visited(contacts))
+
+
 def _solve_by_kinds(problem: Problem) -> Solution:
-    """On CPUs, where all would wait for the few with several contacts, and for those that take long to settle."""
+    """On CPUs, where all would wait for the few that touch at several points, and for those that take long."""
     number = number_of(problem.contacts)
     task, course = _prepared(problem)
-    one_at_most = task.used._replace(number=jnp.minimum(task.used.number, 1))
-    course, going = _go_on(task._replace(used=one_at_most), course, 0, SURE)
-    found = _solution(course)
-    found = where_scarce(going & (number < 2), lambda given: solve_on(*given), (problem, found), found, share=4)
-    several = lambda problem: _solution(_go_on(*_prepared(problem), 0, ROUNDS)[0])  # noqa: E731
+    course, going = _with_points(1, task, course, 0, SURE)
+    found = _solution(task, course)
+
+    def finish(given: tuple[Problem, Solution]) -> Solution:
+        problem, (velocities, joints, held) = given
+        task, _ = _prepared(problem)
+        course = Course(velocities, joints, split(GripImpulse(*_turned(task.turned, held)), SLOTS, task.used))
+        return _solution(task, _with_points(1, task, course, SURE, ROUNDS)[0])
+
+    def several(problem: Problem) -> Solution:
+        task, course = _prepared(problem)
+        return _solution(task, _with_all(task, course, 0, ROUNDS)[0])
+
+    found = where_scarce(going & (number < 2), finish, (problem, found), found, share=4)
     return where_scarce(number > 1, several, problem, found, share=8)
 
 
@@ -246,16 +257,61 @@ def _prepared(problem: Problem) -> tuple[Task, Course]:
     return task._replace(hinges=fence(_locked(task.hinges))), course
 
 
-def _go_on(task: Task, course: Course, first: int, last: int) -> tuple[Course, Bool[Array, "..."]]:
-    """Some rounds of iterations, as long as they change something, and whether they still do."""
+Going = tuple[Course, Bool[Array, "..."]]
+
+
+def _go_on(task: Task, course: Course, first: int, last: int) -> Going:
+    """Some rounds of iterations, as long as they change something, and who is to go on after them."""
+    few, all_ = (partial(act, task, first=first, last=last) for act in (_with_few, _with_all))
+    return lax.cond(jnp.max(task.number) <= POINTS, few, all_, course)
+
+
+def _with_few(task: Task, course: Course, first: int, last: int) -> Going:
+    """The same where there are at most a few contacts, of one point each: loops without a branch."""
+    some, *others = (partial(_with_points, k, task, first=first, last=last) for k in reversed(range(POINTS + 1)))
+    for k, fewer in enumerate(others, 1):
+        some = partial(lax.cond, jnp.max(task.number) <= POINTS - k, fewer, some)
+    return some(course)
+
+
+def _with_all(task: Task, course: Course, first: int, last: int) -> Going:
+    return _rounds(partial(iterate, task), course, first, last)
+
+
+def _with_points(number: int, task: Task, course: Course, first: int, last: int) -> Going:
+    """The same where there are at most so many contacts, of one point each."""
+    grips = [entry_of(task.grips, k) for k in range(number)]
+
+    def once(course: Course) -> Course:
+        velocities, joints = _solve_joints(task, course)
+        tips = list(course.held)
+        for k, grip in enumerate(grips):
+            normal, tangent = tips[k]
+            held = GripImpulse((normal, normal), (tangent, tangent))  # of which only the first are looked at
+            velocity, held = _without_second(grip, (_velocity_of(velocities, grip.body), held))
+            velocities = _put(velocities, grip.body, velocity)
+            tips[k] = (held.normal[0], held.tangent[0])
+        return Course(velocities, joints, tuple(tips))
+
+    held = [entry_of(course.held, k) for k in range(number)]
+    tips = tuple((h.normal[0], h.tangent[0]) for h in held)
+    found, going = _rounds(once, course._replace(held=tips), first, last)
+    pressed = course.held
+    for k, (before, (normal, tangent)) in enumerate(zip(held, found.held, strict=True)):
+        after = GripImpulse((normal, before.normal[1]), (tangent, before.tangent[1]))
+        pressed = with_entry(pressed, k, after)
+    return found._replace(held=pressed), going
+
+
+def _rounds(iterate: Callable[[Course], Course], course: Course, first: int, last: int) -> Going:
     at_once = course.velocities[0][0].size == 1 or last <= SURE  # none waits for another
 
-    def once(_: Int[Array, ""], at: tuple[Course, Bool[Array, "..."]]) -> tuple[Course, Bool[Array, "..."]]:
+    def once(_: Int[Array, ""], at: Going) -> Going:
         course, going = at
-        new = iterate(task, course)
+        new = iterate(course)
         return new if at_once else where(going, new, course), going
 
-    def one_round(k: Int[Array, ""], at: tuple[Course, Bool[Array, "..."]]) -> tuple[Course, Bool[Array, "..."]]:
+    def one_round(k: Int[Array, ""], at: Going) -> Going:
         course, going = lax.fori_loop(0, ROUND, once, at)
         pairs = zip(jax.tree.leaves(course.velocities), jax.tree.leaves(at[0].velocities), strict=True)
         changes = largest([jnp.abs(new - old) for new, old in pairs]) > STILL
@@ -265,22 +321,29 @@ def _go_on(task: Task, course: Course, first: int, last: int) -> tuple[Course, B
     return while_active(lambda at: at[1], one_round, begin, first=first, last=last)
 
 
-def _solution(course: Course) -> Solution:
-    return course.velocities, course.joints, join(course.held, AXIS)
+def _solution(task: Task, course: Course) -> Solution:
+    return course.velocities, course.joints, GripImpulse(*_turned(task.turned, join(course.held, AXIS)))
+
+
+def _turned(which: Bool[Array, "8 ..."], pairs: tuple[tuple[Array, ...], ...]) -> Iterator[tuple[Array, ...]]:
+    """Pairs of values, one for each point, exchanged in some of the contacts."""
+    return (where(which, pair[::-1], pair) for pair in pairs)
 
 
 def _begin(problem: Problem) -> tuple[Task, Course]:
     """The task, and the velocities with the last step's impulses."""
     bodies, velocities, drives, joints, contacts, memory = problem
     hinges = tuple(hinge(joint, bodies) for joint in JOINTS)
+    turned, contacts = is_turned(contacts), with_first(contacts)
     used = in_use(contacts.on)
-    grips, held = grips_of(contacts, used), split(GripImpulse(memory.normal, memory.tangent), SLOTS, used)
+    held = split(GripImpulse(*_turned(turned, (memory.normal, memory.tangent))), SLOTS, used)
+    grips = grips_of(contacts, used)
     joints = tuple(_warm(impulse, drive) for impulse, drive in zip(joints, drives, strict=True))
     velocities, _ = over(_start_grip, velocities, grips, held, used)
     for joint, lever, impulse in zip(JOINTS, hinges, joints, strict=True):
         turning = impulse.motor + impulse.limit
         velocities = _apply(velocities, joint, lever, impulse.x, impulse.y, turning)
-    return Task(hinges, drives, grips, used), Course(velocities, joints, held)
+    return Task(hinges, drives, grips, used, turned, number_of(contacts)), Course(velocities, joints, held)
 
 
 def _locked(hinges: Sequence[Hinge]) -> tuple[Lock, ...]:
@@ -289,12 +352,16 @@ def _locked(hinges: Sequence[Hinge]) -> tuple[Lock, ...]:
 
 def iterate(task: Task, course: Course) -> Course:
     """One of Box2D's iterations."""
-    velocities, joints, held = course
-    joints = list(joints)
+    velocities, joints = _solve_joints(task, course)
+    velocities, held = grip_all(velocities, task.grips, course.held, task.used)
+    return Course(velocities, joints, held)
+
+
+def _solve_joints(task: Task, course: Course) -> tuple[Velocities, tuple[JointImpulse, ...]]:
+    velocities, joints = course.velocities, list(course.joints)
     for j in SOLVING_ORDER:
         velocities, joints[j] = _solve_joint(velocities, JOINTS[j], task.hinges[j], task.drives[j], joints[j])
-    velocities, held = grip_all(velocities, task.grips, held, task.used)
-    return Course(velocities, tuple(joints), held)
+    return velocities, tuple(joints)
 
 
 def hinge(joint: Joint, bodies: Bodies) -> Hinge:
@@ -327,29 +394,44 @@ def _apply(velocities: Velocities, joint: Joint, lever: Hinge | Lock, px: Num, p
 def _solve_joint(
     velocities: Velocities, joint: Joint, k: Lock, drive: Drive, held: JointImpulse
 ) -> tuple[Velocities, JointImpulse]:
-    relative = velocities[joint.b][2] - velocities[joint.a][2]
-    share = 1 / (INVERSE_INERTIA[joint.a] + INVERSE_INERTIA[joint.b])
-    motor = jnp.clip(held.motor - (relative - drive.speed) * share, -drive.impulse, drive.impulse)
+    """The motor, then the point, with the limit if that pushes.
+
+    Box2D turns the bodies by the motor's impulse first, then solves for point and limit together, and if the limit
+    would have to pull, for the point alone. From the turning impulse, the motor's and the limit's, the point's follows,
+    and the limit's is what locks the joint, as far as that pushes. So little of it has to wait for the rest.
+    """
     (avx, avy, aw), (bvx, bvy, bw) = velocities[joint.a], velocities[joint.b]
+    cx, cy, relative = bvx - avx - bw * k.by + aw * k.ay, bvy - avy + bw * k.bx - aw * k.ax, bw - aw
+    share = 1 / (INVERSE_INERTIA[joint.a] + INVERSE_INERTIA[joint.b])
+    motor = jnp.clip(held.motor + share * drive.speed - share * relative, -drive.impulse, drive.impulse)
     turning = motor - held.motor
-    aw, bw = fence((aw - INVERSE_INERTIA[joint.a] * turning, bw + INVERSE_INERTIA[joint.b] * turning))
-    cx, cy, cz = bvx - bw * k.by - avx + aw * k.ay, bvy + bw * k.bx - avy - aw * k.ax, bw - aw
-    # With the limit: three equations. Without, or where it would have to pull: the point alone, the limit let go.
-    xx, xy, xz, yy, yz, zz = k.three
-    x3, y3, z3 = xx * cx + xy * cy + xz * cz, xy * cx + yy * cy + yz * cz, xz * cx + yz * cy + zz * cz
-    limit = held.limit - z3
-    keeps = (drive.at_lower & (limit >= 0)) | (drive.at_upper & (limit <= 0))
-    cx, cy = cx - held.limit * k.k13, cy - held.limit * k.k23
-    xx, xy, yy = k.two
-    x, y, z = fence(where(keeps, (-x3, -y3, -z3), (-(xx * cx + xy * cy), -(xy * cx + yy * cy), -held.limit)))
-    turned = list(velocities)
-    turned[joint.a], turned[joint.b] = (avx, avy, aw), (bvx, bvy, bw)
-    velocities = _apply(tuple(turned), joint, k, x, y, z)
-    return velocities, JointImpulse(held.x + x, held.y + y, motor, held.limit + z)
+    locks = held.limit + (k.gx * cx + k.gy * cy - relative) * k.stiffness
+    limit = jnp.clip(locks - turning, *_pushes(drive))
+    turning = limit + (turning - held.limit)
+    x, y = -(k.xx * cx + k.xy * cy) - k.gx * turning, -(k.xy * cx + k.yy * cy) - k.gy * turning
+    x, y, turning = fence((x, y, turning))
+    velocities = _apply(velocities, joint, k, x, y, turning)
+    return velocities, JointImpulse(held.x + x, held.y + y, motor, limit)
+
+
+def _pushes(drive: Drive) -> tuple[Num, Num]:
+    """The impulses that a joint's limit can have: of either sign, or none."""
+    return jnp.where(drive.at_upper, -jnp.inf, 0.0), jnp.where(drive.at_lower, jnp.inf, 0.0)
+
+
+def is_turned(contacts: Contact) -> Bool[Array, "8 ..."]:
+    """Contacts of one point, the second; for the solver it is the first."""
+    return contacts.on[1] & ~contacts.on[0]
+
+
+def with_first(contacts: Contact) -> Contact:
+    """The contacts as the solver has them: that of one point has a first."""
+    on, arm_x, arm_y = _turned(is_turned(contacts), (contacts.on, contacts.arm_x, contacts.arm_y))
+    return contacts._replace(on=on, arm_x=arm_x, arm_y=arm_y)
 
 
 def grips_of(contacts: Contact, used: InUse) -> PyTree:
-    """The contacts `[8, …]`, prepared, as `split` makes them."""
+    """Such contacts `[8, …]`, prepared, as `split` makes them."""
     return split(fence(_grip(contacts)), SLOTS, used)
 
 
@@ -358,29 +440,30 @@ def _grip(c: Contact) -> Grip:
     a, b = (x * c.normal_y - y * c.normal_x for x, y in zip(c.arm_x, c.arm_y, strict=True))
     along = tuple(-(x * c.normal_x + y * c.normal_y) for x, y in zip(c.arm_x, c.arm_y, strict=True))
     k11, k12, k22 = m + i * a * a, m + i * a * b, m + i * b * b
-    both = c.on[0] & c.on[1]
-    sound = k11 * k11 < 1000 * (k11 * k22 - k12 * k12)
+    sound = k11 * k11 < 1000 * (k11 * k22 - k12 * k12)  # else the second point is left out
+    on = (c.on[0], c.on[1] & sound)
+    tangent = tuple(m + i * v * v for v in along)
     return Grip(
-        on=(c.on[0], c.on[1] & ~(both & ~sound)),
-        both=both & sound,
+        on=on,
         body=c.body,
         nx=c.normal_x,
         ny=c.normal_y,
         lever=(a, b),
         grasp=along,
         inverse_det=1 / (k11 * k22 - k12 * k12),
-        normal_mass=(1 / k11, 1 / k22),
-        tangent_mass=(1 / (m + i * along[0] * along[0]), 1 / (m + i * along[1] * along[1])),
+        normal_mass=tuple(jnp.where(is_on, 1 / k, 0.0) for is_on, k in zip(on, (k11, k22), strict=True)),
+        tangent_mass=tuple(jnp.where(is_on, 1 / k, 0.0) for is_on, k in zip(on, tangent, strict=True)),
         inverse_mass=m,
         inverse_inertia=i,
     )
 
 
 def _start_grip(velocities: Velocities, grip: Grip, impulse: GripImpulse, _) -> tuple[Velocities, GripImpulse]:
-    velocity = _velocity_of(velocities, grip.body)
-    for k in range(2):
-        n, t = (jnp.where(grip.on[k], p, 0.0) for p in (impulse.normal[k], impulse.tangent[k]))
-        velocity = _pushed(_pushed(velocity, grip, k, n), grip, k, t, tangent=True)
+    normal, tangent = ([jnp.where(on, p, 0.0) for on, p in zip(grip.on, pair, strict=True)] for pair in impulse)
+    turning = sum(
+        lever * n + grasp * t for lever, n, grasp, t in zip(grip.lever, normal, grip.grasp, tangent, strict=True)
+    )
+    velocity = _pushed(_velocity_of(velocities, grip.body), grip, sum(normal), sum(tangent), turning)
     return _put(velocities, grip.body, velocity), impulse
 
 
@@ -395,7 +478,9 @@ def grip_all(velocities: Velocities, grips: PyTree, held: PyTree, used: InUse) -
 
 
 def _velocity_of(velocities: Velocities, body: Array) -> Velocity:
-    return tuple(choose(body, [v[i] for v in velocities[1:]]) for i in range(3))
+    is_lower, is_right = body % 2 == 1, body >= 2
+    left, right = (where(is_lower, velocities[k + 1], velocities[k]) for k in (1, 3))
+    return where(is_right, right, left)
 
 
 def _put(velocities: Velocities, body: Array, velocity: Velocity) -> Velocities:
@@ -410,60 +495,63 @@ def _pushed(velocity: Velocity, grip: Grip, k: int, impulse: Num, tangent: bool 
 
 
 def _solve_grip(velocity: Velocity, grip: Grip, held: GripImpulse, there: Sequence) -> tuple[Velocity, GripImpulse]:
-    """The friction of the points that are there, then their normal impulses."""
-    tangent = list(held.tangent)
-    for k in range(2):
-        velocity, tangent[k] = if_used(there[k], partial(_rub, grip, k, held.normal[k]), (velocity, tangent[k]))
-    state = (velocity, held.normal)
-    if there[0] is None:
-        velocity, normal = _press_both(grip, state)
-    else:
-        velocity, normal = lax.cond(
-            there[0] & there[1], partial(_press_both, grip), partial(_press_one, grip, there[0]), state
-        )
-    return velocity, GripImpulse(normal, tuple(tangent))
+    """The friction of the points, one after the other, then their normal impulses."""
+    if there[1] is None:
+        return _with_second(grip, (velocity, held))
+    return lax.cond(there[1], partial(_with_second, grip), partial(_without_second, grip), (velocity, held))
 
 
-def _rub(grip: Grip, k: int, normal: Num, state: tuple[Velocity, Num]) -> tuple[Velocity, Num]:
+def _without_second(grip: Grip, state: tuple[Velocity, GripImpulse]) -> tuple[Velocity, GripImpulse]:
     velocity, held = state
-    slip = velocity[0] * grip.ny - velocity[1] * grip.nx + velocity[2] * grip.grasp[k]
-    most = FRICTION * normal
-    t = jnp.clip(held - slip * grip.tangent_mass[k], -most, most)
-    t = jnp.where(grip.on[k], t, held)
-    return _pushed(velocity, grip, k, t - held, tangent=True), t
+    tangent = _rub(grip, 0, held, _slip(velocity, grip, 0))
+    rubbed = tangent - held.tangent[0]
+    # What friction does to the approach, by turning the body: the velocity need not be waited for.
+    turned = grip.inverse_inertia * grip.grasp[0] * grip.lever[0]
+    approach = _approach(velocity, grip, 0) + rubbed * turned
+    normal = jnp.maximum(held.normal[0] - approach * grip.normal_mass[0], 0.0)
+    pressed = normal - held.normal[0]
+    velocity = _pushed(velocity, grip, pressed, rubbed, grip.lever[0] * pressed + grip.grasp[0] * rubbed)
+    return velocity, GripImpulse((normal, held.normal[1]), (tangent, held.tangent[1]))
 
 
-def _press_both(grip: Grip, state: tuple[Velocity, tuple[Num, ...]]) -> tuple[Velocity, tuple[Num, ...]]:
+def _with_second(grip: Grip, state: tuple[Velocity, GripImpulse]) -> tuple[Velocity, GripImpulse]:
     velocity, held = state
-    approach = [_approach(velocity, grip, k) for k in range(2)]
-    block, approach = fence((_block(grip, held, approach), approach))
-    normal = []
-    for k in range(2):
-        alone = _press_alone(grip, k, held[k], approach[k])
-        normal.append(jnp.where(grip.both, block[k], alone))
-        velocity = _pushed(velocity, grip, k, normal[k] - held[k])
-    return velocity, tuple(normal)
+    m, i, grasp, lever = grip.inverse_mass, grip.inverse_inertia, grip.grasp, grip.lever
+    first = _rub(grip, 0, held, _slip(velocity, grip, 0))
+    rubbed = first - held.tangent[0]
+    second = _rub(grip, 1, held, _slip(velocity, grip, 1) + rubbed * (m + i * grasp[0] * grasp[1]))
+    rubbed_too = second - held.tangent[1]
+    turned = grasp[0] * rubbed + grasp[1] * rubbed_too
+    approach = [_approach(velocity, grip, k) + i * lever[k] * turned for k in range(2)]
+    block, approach = fence((_block(grip, held.normal, approach), approach))
+    alone = jnp.maximum(held.normal[0] - approach[0] * grip.normal_mass[0], 0.0)
+    normal = where(grip.on[1], block, (alone, held.normal[1]))
+    pressed = (normal[0] - held.normal[0], normal[1] - held.normal[1])
+    turned = turned + lever[0] * pressed[0] + lever[1] * pressed[1]
+    velocity = _pushed(velocity, grip, pressed[0] + pressed[1], rubbed + rubbed_too, turned)
+    return velocity, GripImpulse(normal, (first, second))
 
 
-def _press_one(
-    grip: Grip, first: Bool[Array, ""], state: tuple[Velocity, tuple[Num, ...]]
-) -> tuple[Velocity, tuple[Num, ...]]:
-    """Where in no lane there are both."""
-
-    def press(k: int, state):
-        velocity, held = state
-        new = _press_alone(grip, k, held[k], _approach(velocity, grip, k))
-        return _pushed(velocity, grip, k, new - held[k]), (new, held[1]) if k == 0 else (held[0], new)
-
-    return lax.cond(first, partial(press, 0), partial(press, 1), state)
+def _slip(velocity: Velocity, grip: Grip, k: int) -> Num:
+    return velocity[0] * grip.ny - velocity[1] * grip.nx + velocity[2] * grip.grasp[k]
 
 
 def _approach(velocity: Velocity, grip: Grip, k: int) -> Num:
     return velocity[0] * grip.nx + velocity[1] * grip.ny + velocity[2] * grip.lever[k]
 
 
-def _press_alone(grip: Grip, k: int, held: Num, approach: Num) -> Num:
-    return jnp.where(grip.on[k], jnp.maximum(held - approach * grip.normal_mass[k], 0.0), held)
+def _rub(grip: Grip, k: int, held: GripImpulse, slip: Num) -> Num:
+    """A point's tangential impulse, within what the normal one allows."""
+    most = FRICTION * held.normal[k]
+    return jnp.clip(held.tangent[k] - slip * grip.tangent_mass[k], -most, most)
+
+
+def _pushed(velocity: Velocity, grip: Grip, normal: Num, tangent: Num, turning: Num) -> Velocity:
+    """The velocity after impulses along the normal and the ground, which turn the body by this."""
+    vx, vy, w = velocity
+    m, i = grip.inverse_mass, grip.inverse_inertia
+    nx, ny = m * grip.nx, m * grip.ny
+    return fence((vx + nx * normal + ny * tangent, vy + ny * normal - nx * tangent, w + i * turning))
 
 
 def _block(grip: Grip, held: tuple[Num, ...], approach: list[Num]) -> tuple[Num, Num]:

@@ -30,7 +30,7 @@ from tutelage.envs.bipedal.body import (
     unturn,
 )
 from tutelage.envs.bipedal.contacts import SLOTS, Contact, Feet, Footing, Memory, feel, moved_along
-from tutelage.envs.bipedal.exact import GripImpulse, Velocities, grip_all, grips_of
+from tutelage.envs.bipedal.exact import GripImpulse, Velocities, grip_all, grips_of, with_first
 from tutelage.envs.bipedal.ground import Cells, Ground, Look
 from tutelage.envs.bipedal.lanes import (
     any_of,
@@ -205,8 +205,9 @@ def _where_each(masks: tuple[Bool[Array, "..."], ...], yes: Poses, no: Poses) ->
 
 def _stopped(contacts: Contact, poses: Poses, end: Bodies, iterations: int) -> Velocities:
     """The velocities of bodies at these poses after their contacts have stopped them."""
+    contacts = with_first(moved_along(contacts, poses[1:]))
     used = in_use(contacts.on)
-    grips = grips_of(moved_along(contacts, poses[1:]), used)
+    grips = grips_of(contacts, used)
     none = jnp.zeros_like(contacts.normal_x)
     held = split(GripImpulse((none, none), (none, none)), SLOTS, used)
     velocities = tuple(b[3:] for b in end)

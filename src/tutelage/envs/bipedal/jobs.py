@@ -46,13 +46,15 @@ class Line(NamedTuple):
         """All environments as one span: first those of the first kind, then those of the next, and so on."""
         if lanes == 1:
             return cls.of(any_of(kinds), lanes)
+        found = [_places(kind) for kind in kinds]
+        number = jnp.stack([number for _, _, number in found])
+        # A product, whose factors XLA computes once; of a sum, it would for each of its terms. All numbers are small.
+        span = jnp.arange(number.shape[1])
+        before = jnp.round(number.astype(jnp.float32) @ (span[:, None] < span).astype(jnp.float32)).astype(jnp.int32)
         where, begin = -1, 0
-        for kind in kinds:
-            spans, place, number = _places(kind)
-            span = jnp.arange(len(spans))
-            before = jnp.sum(jnp.where(span < span[:, None], number, 0), axis=1)
-            where = jnp.where(spans, begin + before[:, None] + place, where)
-            begin = begin + jnp.sum(number)
+        for k, (spans, place, _) in enumerate(found):
+            where = jnp.where(spans, begin + before[k][:, None] + place, where)
+            begin += before[k, -1] + number[k, -1]
         return cls(_ordered(where), jnp.reshape(begin, 1))
 
     def lanes(self, refs: Sequence[Any], first: Int[Array, ""], lanes: int) -> tuple[Array, Callable[[], Array]]:
@@ -110,7 +112,7 @@ class Stage:
         kinds: Sequence[Bool[Array, " n"]] | None = None,
         anew: bool = True,
     ) -> Job:
-        """`act` of what is on the pages as one kernel; if it is said, of the environments that are `wanted`, or by `kinds`.
+        """`act` of what is on the pages as one kernel; of the environments that are `wanted`, or of `kinds`, if said.
 
         `look` is a function and an array for it to look into. `act` is given it as well, as a function of what is left
         after the array and the numbers of the environments. The outcome is on pages of its own, on which nothing is

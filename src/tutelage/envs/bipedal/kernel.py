@@ -69,9 +69,13 @@ class Lanes(NamedTuple):
 REGISTERS = Lanes(
     feel=128, solve=255, begin=255, move=128, settle=255, finish=255, see=128, aim=80, touch=128, bounce=255
 )
-ALIKE = {"solve_a_little": "solve", "solve_on": "solve", "literal": "begin", "start": "move", "aim_again": "aim"}  # stages with the lanes and registers of others
-
-
+ALIKE = {  # stages with the lanes and registers of others
+    "solve_few": "solve",
+    "solve_many": "solve",
+    "literal": "begin",
+    "start": "move",
+    "aim_again": "aim",
+}
 SOLVERS = {"prompt": exact.solve_promptly, "reduced": reduced.solve, "exact": exact.solve}
 
 
@@ -174,14 +178,15 @@ class Stages:
         problem = physics.problem(*given, footing)
         return physics.pushed(problem, SOLVERS[self.solver](problem))
 
-    def solve_a_little(self, given: Given, footing: Footing) -> Push:
-        """The prompt solver's iterations that are made in any case."""
+    def solve_few(self, given: Given, footing: Footing) -> Push:
+        """The prompt solver of those with few contacts."""
         problem = physics.problem(*given, footing)
-        return physics.pushed(problem, *exact.solve_a_little(problem))
+        return physics.pushed(problem, exact.solve_few(problem))
 
-    def solve_on(self, given: Given, footing: Footing, push: Push) -> Push:
-        """Those that are not, for whom they are needed."""
-        return physics.pushed_on(physics.problem(*given, footing), push)
+    def solve_many(self, given: Given, footing: Footing) -> Push:
+        """The prompt solver of the others."""
+        problem = physics.problem(*given, footing)
+        return physics.pushed(problem, exact.solve_many(problem))
 
     def begin(self, given: Given, footing: Footing, push: Push) -> Push:
         """The same again for those whose first step it is."""
@@ -195,13 +200,23 @@ class Stages:
         """The velocity solver of those whose first step it is."""
         return physics.literally(physics.problem(*given, footing))
 
-    def start(self, given: Given, footing: Footing, push: Push, literal: Push | None = None) -> Flight:
-        """Positions as far as a few iterations go; of those whose first step it is, with what was found for them."""
-        if literal is not None:
-            first = physics.is_first(given[0].joints)
-            push = lax.cond(some_lane(first), lambda: _chosen(first, literal, push), lambda: push)
+    def start(self, given: Given, footing: Footing, push: Push, apart: Push | None = None) -> Flight:
+        """Positions as far as a few iterations go; of those who were solved for apart, with what was found for them."""
+        if apart is not None:
+            which = self.apart(given[0], footing)
+            push = lax.cond(some_lane(which), lambda: self.chosen(which, apart, push), lambda: push)
         end, unsettled = physics.moved_a_little(physics.problem(*given, footing), push, self.solver)
         return self._take_off(given, footing, push, end)._replace(unsettled=unsettled)
+
+    def apart(self, world: World, footing: Footing) -> Bool[Array, "..."]:
+        """Whom velocities are solved for apart from the others: it takes longer for them."""
+        if self.solver == "prompt":
+            return exact.is_crowded(footing.contacts)
+        return physics.is_first(world.joints)
+
+    def chosen(self, apart: Bool[Array, "..."], theirs: Push, others: Push) -> Push:
+        """What was found for each."""
+        return where(apart, physics.agreed(theirs, others) if self.solver == "reduced" else theirs, others)
 
     def settle(self, given: Given, footing: Footing, flight: Flight) -> Flight:
         """The positions of those who had not settled by then, some iterations later."""
@@ -240,11 +255,6 @@ class Stages:
     def bounce(self, aimed: Aimed, footing: Footing, flight: Flight) -> Flight:
         """Where they go from there."""
         return impact.bounce(flight, aimed, footing, physics.effort(self.solver).iterations)
-
-
-def _chosen(first: Bool[Array, "..."], literal: Push, push: Push) -> Push:
-    """Of those whose first step it is, what the exact solver found."""
-    return where(first, physics.agreed(literal, push), push)
 
 
 def fused(
@@ -292,29 +302,35 @@ def fused(
 
 def _set_off(stages: Stages, job: Callable[..., Job], given: Pages, footing: Pages) -> tuple[Pages, Any]:
     """Velocities, and positions before impacts: the flight on its pages, and the joints' impulses."""
-    if stages.solver == "reduced":
-        first = physics.is_first(given.values()[0].joints)
-        literal, push = job(stages.literal, [given, footing], kinds=[first]).beside(job(stages.solve, [given, footing]))
-        flight = job(stages.start, [given, footing, push, literal]).run()
-        joints = _chosen(first, literal.values(), push.values()).joints
-    else:
-        push = _solved(stages, job, given, footing)
+    if stages.solver == "exact":
+        push = job(stages.solve, [given, footing]).run()
         flight, joints = job(stages.start, [given, footing, push]).run(), push.values().joints
+    else:
+        apart = stages.apart(given.values()[0], footing.values())
+        theirs, others = _solved_apart(stages, job, given, footing, apart)
+        flight = job(stages.start, [given, footing, others, theirs]).run()
+        joints = stages.chosen(apart, theirs.values(), others.values()).joints
     unsettled = flight.values().unsettled
     flight = job(stages.settle, [given, footing, flight], wanted=unsettled, anew=False).run()
     kinds = [flight.values().unsettled]
     return job(stages.finish, [given, footing, flight], kinds=kinds, anew=False).run(), joints
 
 
-def _solved(stages: Stages, job: Callable[..., Job], given: Pages, footing: Pages) -> Pages:
-    """Velocities by Box2D's iterations; those with as many contacts together, as a program waits for its slowest."""
-    if stages.solver == "exact":
-        return job(stages.solve, [given, footing]).run()
-    number = exact.number_of(footing.values().contacts)
-    kinds = [number > 2, number == 2, number == 1, number == 0]
-    push = job(stages.solve_a_little, [given, footing], kinds=kinds).run()
-    unsettled = push.values().unsettled
-    return job(stages.solve_on, [given, footing, push], kinds=[k & unsettled for k in kinds], anew=False).run()
+def _solved_apart(
+    stages: Stages, job: Callable[..., Job], given: Pages, footing: Pages, apart: Bool[Array, " n"]
+) -> tuple[Pages, Pages]:
+    """Velocities, of those who take longer and of the others.
+
+    A program waits for the slowest of its walkers, so those with as many contacts are taken together.
+    """
+    if stages.solver == "reduced":
+        return job(stages.literal, [given, footing], kinds=[apart]).beside(job(stages.solve, [given, footing]))
+    contacts = footing.values().contacts
+    number, pairs = exact.number_of(contacts), exact.visited(contacts)
+    many = [apart & (pairs > 4), apart & (pairs == 4), apart & (pairs == 3), apart & (pairs < 3)]
+    few = [number == k for k in reversed(range(exact.POINTS + 1))]
+    beside = job(stages.solve_few, [given, footing], kinds=few)
+    return job(stages.solve_many, [given, footing], kinds=many).beside(beside)
 
 
 def _look(tiles: Any, lane: Int[Array, " lanes"], cell: Int[Array, "..."]) -> Cells:

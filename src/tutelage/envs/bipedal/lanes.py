@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial, reduce
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -92,7 +92,7 @@ def spread(values: Sequence[Array]) -> Array:
     return out
 
 
-def pick(values: Array, k: int) -> Array:
+def pick(values: Array, k: Int[Array, ""] | int) -> Array:
     """Entry k of the leading axis."""
     if by_xla_on_gpu():
         return values[k]
@@ -164,13 +164,24 @@ def first_best(values: Sequence[Array]) -> tuple[Array, Int[Array, "..."]]:
     return best, at
 
 
+def _on_axis(values: PyTree) -> bool:
+    """Whether entries of leading axes stay there: on CPUs, where loops compile faster, and in kernels of one lane.
+
+    There an entry is one instruction away in another thread, and a loop over them is less code to fetch.
+    """
+    leaf = jax.tree.leaves(values)[0]
+    return on_cpu() or (in_kernel() and leaf.ndim > 1 and leaf.shape[-1] == 1)
+
+
 def split(values: PyTree, n: int, used: InUse) -> PyTree:
-    """The first n entries of the leading axis, for `over`: on CPUs as they are, elsewhere one by one.
+    """The first n entries of the leading axis, for `over`: on their axis if they stay there, else one by one.
 
     In kernels, where an entry takes some work to find, zeros stand for those not in use.
     """
     if on_cpu():
         return jax.tree.map(lambda v: v[:n], values)
+    if _on_axis(values):
+        return values
 
     def entry(k: int) -> PyTree:
         find = partial(jax.tree.map, partial(pick, k=k))
@@ -184,10 +195,30 @@ def split(values: PyTree, n: int, used: InUse) -> PyTree:
 
 def join(parts: PyTree, n: int) -> PyTree:
     """What `split` made, on a leading axis again, filled up with zeros to a length of n."""
+    if in_kernel() and _on_axis(parts):
+        return parts
     if on_cpu():
         return jax.tree.map(lambda v: jnp.pad(v, [(0, n - len(v))] + [(0, 0)] * (v.ndim - 1)), parts)
     fill = jax.tree.map(jnp.zeros_like, parts[0])
     return jax.tree.map(lambda *v: spread(v), *parts, *(fill,) * (n - len(parts)))
+
+
+def entry_of(parts: PyTree, k: Int[Array, ""] | int) -> PyTree:
+    """Entry k of what `split` made."""
+    if not _on_axis(parts):
+        return parts[k]
+    if in_kernel():
+        return jax.tree.map(partial(pick, k=k), parts)
+    return jax.tree.map(lambda v: lax.dynamic_index_in_dim(v, k, keepdims=False), parts)
+
+
+def with_entry(parts: PyTree, k: Int[Array, ""] | int, entry: PyTree) -> PyTree:
+    """The same with another entry k."""
+    if not _on_axis(parts):
+        return (*parts[:k], entry, *parts[k + 1 :])
+    if in_kernel():
+        return jax.tree.map(lambda v, x: jnp.where(index(len(v), v.ndim - 1) == k, x[None], v), parts, entry)
+    return jax.tree.map(lambda v, x: lax.dynamic_update_index_in_dim(v, x, k, 0), parts, entry)
 
 
 class InUse(NamedTuple):
@@ -197,35 +228,34 @@ class InUse(NamedTuple):
     """
 
     number: Int[Array, ""] | None
-    points: tuple[tuple[Bool[Array, ""] | None, ...], ...]
+    points: Any  # of each contact whether some lane has its first and its second, as `split` would make them
 
 
 def in_use(on: Sequence[Bool[Array, "n ..."]]) -> InUse:
     """The contacts up to the last one on in any lane. XLA knows nothing of points, on GPUs nothing at all."""
     n = on[0].shape[0]
-    unknown = ((None, None),) * n
     if not (on_cpu() or in_kernel()):
-        return InUse(None, unknown)
+        return InUse(None, ((None, None),) * n)
     count = jnp.max(jnp.where(on[0] | on[1], index(n, on[0].ndim - 1) + 1, 0))
     if on_cpu():
-        return InUse(count, unknown)
+        return InUse(count, None)
+    if _on_axis(on):
+        return InUse(count, tuple(on))
     return InUse(count, tuple(tuple(some_lane(pick(point, k)) for point in on) for k in range(n)))
 
 
 def over(body: Callable, carry: PyTree, parts: PyTree, held: PyTree, used: InUse):
     """`carry, held[k] = body(carry, parts[k], held[k], points[k])` for each k of what `split` made, one by one.
 
-    Those not in use are left out. On CPUs a loop, to compile faster; elsewhere unrolled.
+    Those not in use are left out. A loop if they are on their axis; else unrolled.
     """
-    if on_cpu():
-
-        def at(k, values):
-            return jax.tree.map(lambda v: lax.dynamic_index_in_dim(v, k, keepdims=False), values)
+    if _on_axis(parts):
 
         def one(k, state):
             carry, held = state
-            carry, new = body(carry, at(k, parts), at(k, held), used.points[0])
-            return carry, jax.tree.map(lambda v, x: lax.dynamic_update_index_in_dim(v, x, k, 0), held, new)
+            there = (None, None) if used.points is None else tuple(map(some_lane, entry_of(used.points, k)))
+            carry, new = body(carry, entry_of(parts, k), None if held is None else entry_of(held, k), there)
+            return carry, held if held is None else with_entry(held, k, new)
 
         return lax.fori_loop(0, used.number, one, (carry, held))
 

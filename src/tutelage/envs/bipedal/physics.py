@@ -59,7 +59,6 @@ class Push(NamedTuple):
     velocities: Velocities
     joints: tuple[JointImpulse, ...]
     memory: Memory
-    unsettled: Bool[Array, "..."]  # of a solver that works in stages: whether there is more to be found
 
 
 def step(world: World, action: Efforts, look: Look, solver: Solver) -> World:
@@ -82,17 +81,10 @@ def problem(world: World, action: Efforts, footing: Footing) -> Problem:
     return Problem(start, velocities, drives, world.joints, footing.contacts, footing.memory)
 
 
-def pushed(problem: Problem, solution: Solution, unsettled: Bool[Array, "..."] | None = None) -> Push:
+def pushed(problem: Problem, solution: Solution) -> Push:
     """A solution, its impulses on the contacts remembered."""
     velocities, joints, pressed = solution
-    settled = jnp.zeros_like(velocities[0][0], bool)
-    return Push(velocities, joints, _stored(problem.memory, pressed), settled if unsettled is None else unsettled)
-
-
-def pushed_on(problem: Problem, push: Push) -> Push:
-    """The rest of what the prompt solver finds."""
-    found = (push.velocities, push.joints, GripImpulse(push.memory.normal, push.memory.tangent))
-    return pushed(problem, exact.solve_on(problem, found))
+    return Push(velocities, joints, _stored(problem.memory, pressed))
 
 
 def is_first(joints: Sequence[JointImpulse]) -> Bool[Array, "..."]:
