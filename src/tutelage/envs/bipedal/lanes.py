@@ -250,14 +250,7 @@ def over(body: Callable, carry: PyTree, parts: PyTree, held: PyTree, used: InUse
     Those not in use are left out. A loop if they are on their axis; else unrolled.
     """
     if _on_axis(parts):
-
-        def one(k, state):
-            carry, held = state
-            there = (None, None) if used.points is None else tuple(map(some_lane, entry_of(used.points, k)))
-            carry, new = body(carry, entry_of(parts, k), None if held is None else entry_of(held, k), there)
-            return carry, held if held is None else with_entry(held, k, new)
-
-        return lax.fori_loop(0, used.number, one, (carry, held))
+        return _over_axis(body, carry, parts, held, used)
 
     def onwards(k, state):
         if k == len(parts):
@@ -270,6 +263,16 @@ def over(body: Callable, carry: PyTree, parts: PyTree, held: PyTree, used: InUse
         return onwards(k + 1, (carry, (*held[:k], new, *held[k + 1 :])))
 
     return onwards(0, (carry, (None,) * len(parts) if held is None else tuple(held)))
+
+
+def _over_axis(body: Callable, carry: PyTree, parts: PyTree, held: PyTree, used: InUse):
+    def one(k, state):
+        carry, held = state
+        there = (None, None) if used.points is None else tuple(map(some_lane, entry_of(used.points, k)))
+        carry, new = body(carry, entry_of(parts, k), None if held is None else entry_of(held, k), there)
+        return carry, held if held is None else with_entry(held, k, new)
+
+    return lax.fori_loop(0, used.number, one, (carry, held))
 
 
 def if_used(used: Bool[Array, ""] | None, act: Callable, state: PyTree) -> PyTree:

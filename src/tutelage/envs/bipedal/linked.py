@@ -155,8 +155,7 @@ class Script:
 
     def run(self, given: Arrays, times: int) -> dict[str, Array]:
         """All arrays after so many rounds, as one kernel on a GPU."""
-        outputs = [*dict.fromkeys(name for part in self.parts for name in part.writes), MET]
-        given = dict(given) | {MET: jnp.zeros(2 * PROCESSORS)}
+        outputs = list(dict.fromkeys(name for part in self.parts for name in part.writes))
         read = [name for name in given if name not in outputs]
         started = [name for name in outputs if name in given]
         inputs = [*read, *started]
@@ -165,11 +164,11 @@ class Script:
             self._module(parameters, times),
             "walk",
             [given[name] for name in inputs],
-            [*(self.arrays[name] for name in outputs[:-1]), jax.ShapeDtypeStruct((2 * PROCESSORS,), jnp.float32)],
+            [self.arrays[name] for name in outputs],
             self.n,
             {inputs.index(name): outputs.index(name) for name in started},
         )
-        return dict(zip(outputs[:-1], out[:-1], strict=True))
+        return dict(zip(outputs, out, strict=True))
 
     def _module(self, parameters: Sequence[str], times: int) -> str:
         """The kernel in Triton's language, made once: it takes a while."""
@@ -188,7 +187,7 @@ class Script:
             name = functions.setdefault(text, f"{part.name}_{len(functions)}")
             given = [place[array] for array in (*part.reads, *part.writes, *part.writes)]
             calls.append(f"      {call(name, given, [POINTER] * len(given))}\n      gpu.barrier")
-        body = LOOP.format(times=times, processors=PROCESSORS, met=place[f"{MET}'"], calls="\n".join(calls))
+        body = LOOP.format(times=times, calls="\n".join(calls))
         bodies = [Function.of(text, name).text for text, name in functions.items()]
         return kernel("walk", bodies, [POINTER] * len(parameters), body, self.registers)
 
@@ -209,47 +208,14 @@ def _places(lane: Int[Array, ""], shape: Sequence[int]) -> tuple[Array, ...]:
 
 
 POINTER = "!tt.ptr<f32>"
-MET, PROCESSORS = "met", 1024  # more than a GPU has
 
-# A step is more code than a processor's caches hold, and where it has two programs, each fetches its own past the
-# other. So they begin every step together: whoever comes first waits for the rest, but never for long. Of each
-# processor it is counted how many programs are at work there, and how many times one of them has come.
 LOOP = """
     %first = arith.constant 0 : i32
     %last = arith.constant {times} : i32
     %one = arith.constant 1 : i32
-    %yes = arith.constant true
-    %processors = arith.constant {processors} : i32
-    %patience = arith.constant 500 : i32
-    %less = arith.constant -1 : i32
-    %id = tt.elementwise_inline_asm "mov.u32 $0, %smid;"
-      {{constraints = "=r", packed_element = 1 : i32, pure = true}} -> i32
-    %processor = arith.remui %id, %processors : i32
-    %counts = tt.bitcast {met} : !tt.ptr<f32> -> !tt.ptr<i32>
-    %come = tt.addptr %counts, %processor : !tt.ptr<i32>, i32
-    %there = tt.addptr %come, %processors : !tt.ptr<i32>, i32
-    %before = tt.atomic_rmw add, acq_rel, gpu, %there, %one, %yes : (!tt.ptr<i32>, i32, i1) -> i32
     scf.for %time = %first to %last step %one : i32 {{
-      %mine = tt.atomic_rmw add, acq_rel, gpu, %come, %one, %yes : (!tt.ptr<i32>, i32, i1) -> i32
-      %all = tt.load %there {{isVolatile = true}} : !tt.ptr<i32>
-      %round = arith.divui %mine, %all : i32
-      %next = arith.addi %round, %one : i32
-      %enough = arith.muli %next, %all : i32
-      %waited = scf.while (%k = %first) : (i32) -> i32 {{
-        %now = tt.load %come {{isVolatile = true}} : !tt.ptr<i32>
-        %lacking = arith.cmpi slt, %now, %enough : i32
-        %patient = arith.cmpi slt, %k, %patience : i32
-        %waits = arith.andi %lacking, %patient : i1
-        scf.condition(%waits) %k : i32
-      }} do {{
-      ^bb0(%k: i32):
-        %more = arith.addi %k, %one : i32
-        scf.yield %more : i32
-      }}
-      gpu.barrier
 {calls}
-    }}
-    %after = tt.atomic_rmw add, acq_rel, gpu, %there, %less, %yes : (!tt.ptr<i32>, i32, i1) -> i32"""
+    }}"""
 
 
 class _Void:
