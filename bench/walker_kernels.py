@@ -46,7 +46,7 @@ def arguments() -> argparse.Namespace:
     timed = stages.add_parser("time")
     timed.add_argument("what", nargs="+", type=_what, metavar="WHAT:ENVS")
     for stage in (agree, timed):
-        stage.add_argument("--solver", default="reduced", choices=("prompt", "reduced", "exact"))
+        stage.add_argument("--solver", default="prompt", choices=("prompt", "reduced", "exact"))
     return parser.parse_args()
 
 

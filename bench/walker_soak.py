@@ -51,7 +51,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--envs", type=int, default=65_536)
     parser.add_argument("--steps", type=float, default=1e8, help="of all envs together")
-    parser.add_argument("--solver", default="reduced", choices=("prompt", "reduced", "exact"))
+    parser.add_argument("--solver", default="prompt", choices=("prompt", "reduced", "exact"))
     return parser.parse_args()
 
 

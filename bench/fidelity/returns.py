@@ -43,7 +43,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--episodes", type=int, default=200)
     parser.add_argument("--first-seed", type=int, default=500_000)
     parser.add_argument("--worlds", type=lambda names: names.split(","), default=WORLDS)
-    parser.add_argument("--solver", default="reduced", choices=("prompt", "reduced", "exact"))
+    parser.add_argument("--solver", default="prompt", choices=("prompt", "reduced", "exact"))
     return parser.parse_args()
 
 

@@ -16,7 +16,7 @@ FORCES = np.float32([-4.9, -3, -1, -0.1, 0.1, 1, 3, 4.9])
 
 @pytest.fixture(scope="module")
 def engine():
-    return lockstep.compiled("reduced")
+    return lockstep.compiled("prompt")
 
 
 @pytest.fixture(scope="module")

@@ -213,15 +213,16 @@ def test_seeds_and_slots_become_one_batch(monkeypatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lanes", [1, 2])
-def test_the_kernel_agrees_with_xla(lanes) -> None:
+@pytest.mark.parametrize("solver", ["prompt", "reduced"])
+def test_the_kernel_agrees_with_xla(lanes, solver) -> None:
     """Step by step, from the same states (interpreting takes minutes to compile).
 
-    To float rounding, but for the few steps whose sweeps have not come to an end: a leap carries roundings with it.
+    To float rounding, but for the few steps whose sweeps or iterations have not come to an end.
     """
     moment, _, tiles = some_walkers(3)
-    plain = jax.jit(jax.vmap(partial(kernel.alone, "reduced")))
+    plain = jax.jit(jax.vmap(partial(kernel.alone, solver)))
     several = kernel.Lanes(*[lanes] * len(kernel.Lanes._fields))
-    fused = jax.jit(partial(kernel.fused, "reduced", lanes=several, interpret=True))
+    fused = jax.jit(partial(kernel.fused, solver, lanes=several, interpret=True))
     errors = []
     for k in range(60):
         action = jax.random.uniform(jax.random.key(k), (3, 4), minval=-1, maxval=1)

@@ -45,7 +45,7 @@ FIRST_ACTIONS = {
 FALLS = ("is thrown on its face", "is thrown on its back", "goes back")
 
 
-@pytest.fixture(scope="module", params=["exact", "reduced"])
+@pytest.fixture(scope="module", params=["exact", "prompt", "reduced"])
 def engine(request):
     return lockstep.compiled(request.param)
 

@@ -43,7 +43,7 @@ class WalkerDomain:
     max_steps: int = 2000
     """Steps until an episode is cut off."""
 
-    solver: Solver = "reduced"
+    solver: Solver = "prompt"
     """How velocities are solved for: by the fast solver, or iteration by iteration as Box2D does (exact)."""
 
     def __post_init__(self) -> None:

@@ -47,7 +47,7 @@ class Walker:
 
     rules: Rules = "parametrised"
     max_steps: int = 2000
-    solver: Solver = "reduced"
+    solver: Solver = "prompt"
 
     def __post_init__(self) -> None:
         if self.rules not in get_args(Rules):

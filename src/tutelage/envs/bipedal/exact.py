@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Int, PyTree
@@ -33,9 +34,11 @@ from tutelage.envs.bipedal.lanes import (
     by_xla_on_gpu,
     entry_of,
     fence,
+    if_used,
     in_use,
     index,
     join,
+    known_lane,
     largest,
     on_cpu,
     over,
@@ -52,7 +55,7 @@ ITERATIONS = 180
 ROUND = 6  # iterations between two looks at whether they still change anything
 ROUNDS = ITERATIONS // ROUND
 SURE = 3  # rounds that are made in any case
-STILL = 5e-4  # metres or radians a second by which a round may change velocities and count as changing nothing
+STILL = 1e-3  # metres or radians a second by which a round may change velocities and count as changing nothing
 POINTS = 3  # up to which kernels have loops of their own
 
 Velocity = tuple[Num, ...]  # vx, vy, spin
@@ -196,22 +199,17 @@ def solve_promptly(problem: Problem) -> Solution:
     """The same, but that iterations end when they change next to nothing; by XLA on GPUs, all are made."""
     if by_xla_on_gpu():
         return solve(problem)
-    if on_cpu():
-        return _solve_by_kinds(problem)
-    task, course = _prepared(problem)
-    return _solution(task, _go_on(task, course, 0, ROUNDS)[0])
+    return _solve_by_kinds(problem) if on_cpu() else _solved(_go_on, problem)
 
 
 def solve_few(problem: Problem) -> Solution:
-    """The same in kernels, of walkers with few contacts (see `is_crowded`)."""
-    task, course = _prepared(problem)
-    return _solution(task, _with_few(task, course, 0, ROUNDS)[0])
+    """The same in kernels, of walkers that are not crowded."""
+    return _solved(_with_few, problem)
 
 
-def solve_many(problem: Problem) -> Solution:
-    """The same of the others."""
+def _solved(go_on: Callable[..., Rounds], problem: Problem) -> Solution:
     task, course = _prepared(problem)
-    return _solution(task, _with_all(task, course, 0, ROUNDS)[0])
+    return _solution(task, go_on(task, _at_first(course), 0, ROUNDS).course)
 
 
 def is_crowded(contacts: Contact) -> Bool[Array, "..."]:
@@ -234,21 +232,15 @@ def _solve_by_kinds(problem: Problem) -> Solution:
     """On CPUs, where all would wait for the few that touch at several points, and for those that take long."""
     number = number_of(problem.contacts)
     task, course = _prepared(problem)
-    course, going = _with_points(1, task, course, 0, SURE)
-    found = _solution(task, course)
+    at = _with_some(1, _without_second, task, _at_first(course), 0, SURE)
 
-    def finish(given: tuple[Problem, Solution]) -> Solution:
-        problem, (velocities, joints, held) = given
+    def finish(given: tuple[Problem, Rounds]) -> Course:
+        problem, at = given
         task, _ = _prepared(problem)
-        course = Course(velocities, joints, split(GripImpulse(*_turned(task.turned, held)), SLOTS, task.used))
-        return _solution(task, _with_points(1, task, course, SURE, ROUNDS)[0])
+        return _with_some(1, _without_second, task, at, SURE, ROUNDS).course
 
-    def several(problem: Problem) -> Solution:
-        task, course = _prepared(problem)
-        return _solution(task, _with_all(task, course, 0, ROUNDS)[0])
-
-    found = where_scarce(going & (number < 2), finish, (problem, found), found, share=4)
-    return where_scarce(number > 1, several, problem, found, share=8)
+    course = where_scarce(at.going & (number < 2), finish, (problem, at), at.course, share=4)
+    return where_scarce(number > 1, solve, problem, _solution(task, course), share=8)
 
 
 def _watched(course: Course) -> tuple[Num, ...]:
@@ -261,68 +253,86 @@ def _prepared(problem: Problem) -> tuple[Task, Course]:
     return task._replace(hinges=fence(_locked(task.hinges))), course
 
 
-Going = tuple[Course, Bool[Array, "..."]]
+class Rounds(NamedTuple):
+    """Where rounds of iterations have come to."""
+
+    course: Course
+    change: Num  # by the last round
+    going: Bool[Array, "..."]
 
 
-def _go_on(task: Task, course: Course, first: int, last: int) -> Going:
-    """Some rounds of iterations, as long as they change something, and who is to go on after them."""
-    few, all_ = (partial(act, task, first=first, last=last) for act in (_with_few, _with_all))
-    return lax.cond(jnp.max(task.number) <= POINTS, few, all_, course)
+def _at_first(course: Course) -> Rounds:
+    none = jnp.zeros_like(course.velocities[0][0])
+    return Rounds(course, none, none == 0)
 
 
-def _with_few(task: Task, course: Course, first: int, last: int) -> Going:
-    """The same where there are at most a few contacts, of one point each: loops without a branch."""
-    some, *others = (partial(_with_points, k, task, first=first, last=last) for k in reversed(range(POINTS + 1)))
+def _go_on(task: Task, at: Rounds, first: int, last: int) -> Rounds:
+    """Some rounds, as long as they change something."""
+    few = partial(_with_few, task, first=first, last=last)
+    two = partial(_with_some, 2, _with_second, task, first=first, last=last)
+    more = partial(_with_all, task, first=first, last=last)
+    return lax.cond(jnp.max(task.number) <= POINTS, few, partial(lax.cond, task.used.number <= 2, two, more), at)
+
+
+def _with_few(task: Task, at: Rounds, first: int, last: int) -> Rounds:
+    """The same where there are at most a few contacts, of one point each."""
+    loops = (partial(_with_some, k, _without_second, task, first=first, last=last) for k in range(POINTS + 1))
+    most, *others = reversed(list(loops))
     for k, fewer in enumerate(others, 1):
-        some = partial(lax.cond, jnp.max(task.number) <= POINTS - k, fewer, some)
-    return some(course)
+        most = partial(lax.cond, jnp.max(task.number) <= POINTS - k, fewer, most)
+    return most(at)
 
 
-def _with_all(task: Task, course: Course, first: int, last: int) -> Going:
-    return _rounds(partial(iterate, task), course, first, last)
-
-
-def _with_points(number: int, task: Task, course: Course, first: int, last: int) -> Going:
-    """The same where there are at most so many contacts, of one point each."""
+def _with_some(number: int, solve: Callable, task: Task, at: Rounds, first: int, last: int) -> Rounds:
+    """The same where there are at most so many contacts, one after the other: loops in which nothing branches."""
     grips = [entry_of(task.grips, k) for k in range(number)]
 
     def once(course: Course) -> Course:
         velocities, joints = _solve_joints(task, course)
-        tips = list(course.held)
+        held = list(course.held)
         for k, grip in enumerate(grips):
-            normal, tangent = tips[k]
-            held = GripImpulse((normal, normal), (tangent, tangent))  # of which only the first are looked at
-            velocity, held = _without_second(grip, (_velocity_of(velocities, grip.body), held))
+            velocity, held[k] = solve(grip, (_velocity_of(velocities, grip.body), held[k]))
             velocities = _put(velocities, grip.body, velocity)
-            tips[k] = (held.normal[0], held.tangent[0])
-        return Course(velocities, joints, tuple(tips))
+        return Course(velocities, joints, tuple(held))
 
-    held = [entry_of(course.held, k) for k in range(number)]
-    tips = tuple((h.normal[0], h.tangent[0]) for h in held)
-    found, going = _rounds(once, course._replace(held=tips), first, last)
-    pressed = course.held
-    for k, (before, (normal, tangent)) in enumerate(zip(held, found.held, strict=True)):
-        after = GripImpulse((normal, before.normal[1]), (tangent, before.tangent[1]))
-        pressed = with_entry(pressed, k, after)
-    return found._replace(held=pressed), going
+    pressed = at.course.held
+    held = tuple(entry_of(pressed, k) for k in range(number))
+    at = _rounds(once, at._replace(course=at.course._replace(held=held)), first, last)
+    for k, entry in enumerate(at.course.held):
+        pressed = with_entry(pressed, k, entry)
+    return at._replace(course=at.course._replace(held=pressed))
 
 
-def _rounds(iterate: Callable[[Course], Course], course: Course, first: int, last: int) -> Going:
-    at_once = course.velocities[0][0].size == 1 or last <= SURE  # none waits for another
+def _with_all(task: Task, at: Rounds, first: int, last: int) -> Rounds:
+    return _rounds(partial(iterate, task), at, first, last)
 
-    def once(_: Int[Array, ""], at: Going) -> Going:
-        course, going = at
+
+def _rounds(iterate: Callable[[Course], Course], at: Rounds, first: int, last: int) -> Rounds:
+    at_once = at.change.size == 1 or last <= SURE  # none waits for another
+
+    def once(_: Int[Array, ""], state: tuple[Course, Bool[Array, "..."]]) -> tuple[Course, Bool[Array, "..."]]:
+        course, going = state
         new = iterate(course)
         return new if at_once else where(going, new, course), going
 
-    def one_round(k: Int[Array, ""], at: Going) -> Going:
-        course, going = lax.fori_loop(0, ROUND, once, at)
-        pairs = zip(_watched(course), _watched(at[0]), strict=True)
-        changes = largest([jnp.abs(new - old) for new, old in pairs]) > STILL
-        return course, going & (changes | (k < SURE - 1))
+    def one_round(k: Int[Array, ""], at: Rounds) -> Rounds:
+        course, _ = lax.fori_loop(0, ROUND, once, (at.course, at.going))
+        pairs = zip(_watched(course), _watched(at.course), strict=True)
+        change = largest([jnp.abs(new - old) for new, old in pairs])
+        going = at.going & ((change > STILL) | (k < SURE - 1))
+        ends = at.going & ~going
+        course = if_used(known_lane(ends), lambda course: _carried_on(at, course, change, ends, k), course)
+        return Rounds(course, change, going)
 
-    begin = (course, jnp.ones_like(course.velocities[0][0], bool))
-    return while_active(lambda at: at[1], one_round, begin, first=first, last=last)
+    return while_active(lambda at: at.going, one_round, at, first=first, last=last)
+
+
+def _carried_on(at: Rounds, course: Course, change: Num, ends: Bool[Array, "..."], k: Int[Array, ""]) -> Course:
+    """For whom it ends: where the rounds that are left would lead to, if each changes as much less as this one did."""
+    share = jnp.clip(change / jnp.maximum(at.change, 1e-9), 1e-3, 0.99)
+    left = (ROUNDS - 1 - k).astype(jnp.float32)
+    far = jnp.where(ends, share * (1 - jnp.exp(left * jnp.log(share))) / (1 - share), 0.0)
+    return jax.tree.map(lambda new, old: new + far * (new - old), course, at.course)
 
 
 def _solution(task: Task, course: Course) -> Solution:

@@ -71,7 +71,6 @@ REGISTERS = Lanes(
 )
 ALIKE = {  # stages with the lanes and registers of others
     "solve_few": "solve",
-    "solve_many": "solve",
     "literal": "begin",
     "start": "move",
     "aim_again": "aim",
@@ -182,11 +181,6 @@ class Stages:
         """The prompt solver of those with few contacts."""
         problem = physics.problem(*given, footing)
         return physics.pushed(problem, exact.solve_few(problem))
-
-    def solve_many(self, given: Given, footing: Footing) -> Push:
-        """The prompt solver of the others."""
-        problem = physics.problem(*given, footing)
-        return physics.pushed(problem, exact.solve_many(problem))
 
     def begin(self, given: Given, footing: Footing, push: Push) -> Push:
         """The same again for those whose first step it is."""
@@ -330,7 +324,7 @@ def _solved_apart(
     many = [apart & (pairs > 4), apart & (pairs == 4), apart & (pairs == 3), apart & (pairs < 3)]
     few = [number == k for k in reversed(range(exact.POINTS + 1))]
     beside = job(stages.solve_few, [given, footing], kinds=few)
-    return job(stages.solve_many, [given, footing], kinds=many).beside(beside)
+    return job(stages.literal, [given, footing], kinds=many).beside(beside)
 
 
 def _look(tiles: Any, lane: Int[Array, " lanes"], cell: Int[Array, "..."]) -> Cells:
