@@ -51,7 +51,7 @@ class Line(NamedTuple):
         # A product, whose factors XLA computes once; of a sum, it would for each of its terms. All numbers are small.
         span = jnp.arange(number.shape[1])
         before = jnp.round(number.astype(jnp.float32) @ (span[:, None] < span).astype(jnp.float32)).astype(jnp.int32)
-        where, begin = -1, 0
+        where, begin = jnp.full_like(found[0][1], -1), 0
         for k, (spans, place, _) in enumerate(found):
             where = jnp.where(spans, begin + before[k][:, None] + place, where)
             begin += before[k, -1] + number[k, -1]

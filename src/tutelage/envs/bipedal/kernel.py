@@ -191,7 +191,7 @@ class Stages:
         return self._take_off(given, footing, push, physics.moved(physics.problem(*given, footing), push, self.solver))
 
     def literal(self, given: Given, footing: Footing) -> Push:
-        """The velocity solver of those whose first step it is."""
+        """All of Box2D's iterations, for those who are solved for apart."""
         return physics.literally(physics.problem(*given, footing))
 
     def start(self, given: Given, footing: Footing, push: Push, apart: Push | None = None) -> Flight:
@@ -313,15 +313,15 @@ def _set_off(stages: Stages, job: Callable[..., Job], given: Pages, footing: Pag
 def _solved_apart(
     stages: Stages, job: Callable[..., Job], given: Pages, footing: Pages, apart: Bool[Array, " n"]
 ) -> tuple[Pages, Pages]:
-    """Velocities, of those who take longer and of the others.
+    """Velocities, of those who take longer and of the others, side by side.
 
     A program waits for the slowest of its walkers, so those with as many contacts are taken together.
     """
     if stages.solver == "reduced":
         return job(stages.literal, [given, footing], kinds=[apart]).beside(job(stages.solve, [given, footing]))
     contacts = footing.values().contacts
-    number, pairs = exact.number_of(contacts), exact.visited(contacts)
-    many = [apart & (pairs > 4), apart & (pairs == 4), apart & (pairs == 3), apart & (pairs < 3)]
+    number, visited = exact.number_of(contacts), exact.visited(contacts)
+    many = [apart & (visited > 4), apart & (visited == 4), apart & (visited == 3), apart & (visited < 3)]
     few = [number == k for k in reversed(range(exact.POINTS + 1))]
     beside = job(stages.solve_few, [given, footing], kinds=few)
     return job(stages.literal, [given, footing], kinds=many).beside(beside)
