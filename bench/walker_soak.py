@@ -1,6 +1,6 @@
 """Random walkers on random terrain for a long time: is everything finite, and does nobody sink into the ground?
 
-    python bench/walker_soak.py [--envs 65536] [--steps 1e8] [--solver reduced]
+    python bench/walker_soak.py [--envs 65536] [--steps 1e8] [--solver prompt]
 
 Levels of all kinds (the eight parameters over their full ranges), a new start of the same level after each episode.
 Counted are values that are not finite, speeds above 200, and bodies whose centre is more than 0.2 m below the lower end

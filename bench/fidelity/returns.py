@@ -1,7 +1,7 @@
 """Returns of walkers in gymnasium's Box2D and here, on the same terrains, with the same pushes and the same noise.
 
     python bench/fidelity/returns.py record OUT --policies DIR [--episodes 200] [--worlds hardcore,basic,Stairs]
-    python bench/fidelity/returns.py replay OUT [--solver reduced]
+    python bench/fidelity/returns.py replay OUT [--solver prompt]
 
 `record` plays gymnasium, a fresh world for each episode, and writes a file for every hundred levels of a world; what is
 there already is not played again. `basic` and `hardcore` are gymnasium's own terrains; the others are those of the

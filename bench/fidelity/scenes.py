@@ -20,7 +20,7 @@ def main() -> None:
     from bipedal import lockstep
     from bipedal.test_validation_scenes import SCENES, parted, sensitivity
 
-    solvers = {solver: parted(lockstep.compiled(solver), SCENES) for solver in ("exact", "reduced")}
+    solvers = {solver: parted(lockstep.compiled(solver), SCENES) for solver in ("exact", "prompt", "reduced")}
     print(f"| scene | {' | '.join(solvers)} | Box2D, begun 0.1 mm off |\n|---|---|---|---|")
     for name, scene in SCENES.items():
         own = max(sensitivity(scene, shift) for shift in SHIFTS)

@@ -77,7 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=48)
     parser.add_argument("--steps", type=int, default=250)
-    parser.add_argument("--solvers", type=lambda names: names.split(","), default=("exact", "reduced"))
+    parser.add_argument("--solvers", type=lambda names: names.split(","), default=("exact", "prompt", "reduced"))
     args = parser.parse_args()
     played = box2d.episodes(args.episodes, args.steps)
     quantiles = " / ".join(f"p{100 * q:.0f}" for q in QUANTILES)
