@@ -36,13 +36,17 @@ def test_a_rollout_of_all_seeds_is_one_kernel(monkeypatch) -> None:
 
 
 @pytest.mark.slow
-def test_the_kernel_finds_what_the_steps_find(monkeypatch) -> None:
-    """Through the ends of short episodes, on to other levels (interpreting takes minutes to compile)."""
-    run = rollouts(WalkerDomain(max_steps=3))
+@pytest.mark.parametrize(("solver", "error"), [("prompt", 0.02), ("reduced", 1e-3)])
+def test_the_kernel_finds_what_the_steps_find(monkeypatch, solver, error) -> None:
+    """Through the ends of short episodes, on to other levels (interpreting takes minutes to compile).
+
+    In the first steps of an episode several points touch, for which CPUs make all of the prompt solver's iterations.
+    """
+    run = rollouts(WalkerDomain(max_steps=3, solver=solver))
     want, stood = jax.jit(run)()
     monkeypatch.setattr(play, "kernels_run_here", lambda: True)
     monkeypatch.setattr(play, "play", partial(play.play, interpret=True))
     have, stands = jax.jit(lambda: run())()  # noqa: PLW0108, a function not traced before
     assert want.truncated.any()
     for a, b in zip(jax.tree.leaves((have, stands)), jax.tree.leaves((want, stood)), strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-3)
+        np.testing.assert_allclose(a, b, atol=error)
