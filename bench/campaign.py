@@ -1,0 +1,373 @@
+"""The paper's experiments as one queue of runs, worked off in pieces of whatever time there is.
+
+    python bench/campaign.py list                                 # what there is, what is done, what is left
+    python bench/campaign.py work WORK --seconds 1500 --side-by-side 3 [--only maze-dr,maze-accel]
+    python bench/campaign.py pack WORK OUT                        # what is worth keeping, in few small files
+    python bench/campaign.py unpack FILE…                         # into results/runs/ and results/students/
+    python bench/campaign.py table [RUN…]                         # solved rates of the runs in results/runs/
+
+`work` takes the first runs of the queue that results/runs/ does not have whole, trains so many of them side by side,
+each in a process and a run directory `WORK/RUN` of its own, and starts the next when one ends. Called again it goes on
+where it stopped. On a GPU it starts NVIDIA's MPS if it finds it, which lets processes share the GPU. A process on the
+CPU plays the held-out levels with each checkpoint that is kept.
+
+`pack` writes `OUT/RUN.tar` (config, metrics, history, evaluations, students) for each run and, of unfinished ones,
+`OUT/RUN.state.N`, pieces of the newest checkpoint; `unpack` also puts these together again, into `WORK` of its option
+`--work`, so that another machine can go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RUNS, STUDENTS = ROOT / "results" / "runs", ROOT / "results" / "students"
+PIECE = 12 * 2**20  # bytes
+LOOK_EVERY = 15  # seconds
+EPISODES = 100  # on each held-out level, for each seed
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run of the queue."""
+
+    name: str
+    preset: str
+    minutes: float  # of an H200 by itself, as measured or estimated
+    updates: int = 20_000
+    seeds: int = 5
+    seed: int = 0
+    suite: str = "maze"
+    looks: int = 5_000  # student updates between checkpoints that are kept and evaluated
+    changes: dict[str, Any] = field(default_factory=dict)
+
+
+MAZES = [
+    Job("maze-dr", "maze/dr", 13),
+    Job("maze-robust-plr", "maze/robust-plr", 18),
+    Job("maze-accel-seeds-5-9", "maze/accel", 16, seed=5),
+    Job("maze-accel-dr", "maze/accel-dr", 17),
+    Job("maze-accel-dr-replay-rate-0.9", "maze/accel-dr", 9, 10_000, changes={"method.buffer.replay_rate": 0.9}),
+    Job("maze-learned-editor", "maze/learned-editor", 10, 10_000),
+    Job("maze-no-editor", "maze/no-editor", 9, 10_000),
+    Job("maze-minimax", "maze/minimax", 24, 30_000),
+    Job("maze-paired", "maze/paired", 55, 30_000),
+]
+LAVA = [
+    Job(f"lava-{name}", f"lava/{name}", 10, 1_000, suite="lava", looks=250)
+    for name in ("dr", "dr-uniform", "robust-plr", "robust-plr-uniform", "accel", "accel-random", "paired", "minimax")
+]
+QUEUE = [*MAZES, *LAVA]
+TRIAL = Job("trial", "maze/demo", 0, updates=200, seeds=2, looks=100)  # minutes on a CPU: `work WORK --only trial`
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    stages = parser.add_subparsers(dest="stage", required=True)
+    stages.add_parser("list")
+    work = stages.add_parser("work")
+    work.add_argument("work", type=Path)
+    work.add_argument("--seconds", type=float, default=float("inf"))
+    work.add_argument("--side-by-side", type=int, default=3)
+    work.add_argument("--only", type=lambda names: names.split(","), default=[job.name for job in QUEUE])
+    for stage in ("train", "play"):  # what `work` starts for each run
+        part = stages.add_parser(stage)
+        part.add_argument("work", type=Path)
+        part.add_argument("job", choices=[job.name for job in (*QUEUE, TRIAL)])
+    pack = stages.add_parser("pack")
+    pack.add_argument("work", type=Path)
+    pack.add_argument("out", type=Path)
+    unpack = stages.add_parser("unpack")
+    unpack.add_argument("files", type=Path, nargs="+")
+    unpack.add_argument("--work", type=Path, default=ROOT / "runs" / "campaign")
+    stages.add_parser("table").add_argument("runs", nargs="*")
+    return parser.parse_args()
+
+
+def named(name: str) -> Job:
+    """The run of the queue that is called so."""
+    return next(job for job in (*QUEUE, TRIAL) if job.name == name)
+
+
+def reached(job: Job) -> int:
+    """The student updates up to which results/runs/ has evaluations of a run."""
+    looks = (RUNS / job.name / "evals").glob(f"{job.suite}-*.csv")
+    return max((int(path.stem.split("-")[1]) for path in looks), default=0)
+
+
+def show_queue(args: argparse.Namespace) -> int:
+    """Prints every run, how far it is, and how many minutes of a GPU by itself are left."""
+    left = 0.0
+    for job in QUEUE:
+        done = reached(job)
+        rest = job.minutes * (1 - done / job.updates)
+        left += rest
+        state = "done" if done >= job.updates else f"{done:6,} of {job.updates:,}, {rest:.0f} min left"
+        print(f"{job.name:34}{job.preset:24}{job.seeds} seeds  {state}")
+    print(f"{left:.0f} minutes of one GPU are left if runs follow one another; three side by side take 0.6 of that.")
+    return 0
+
+
+# Working
+
+
+def work(args: argparse.Namespace) -> int:
+    """Trains what is left of the queue, and says now and then how far everything is."""
+    until = time.monotonic() + args.seconds
+    waiting = [job for job in (*QUEUE, TRIAL) if job.name in args.only and reached(job) < job.updates]
+    args.work.mkdir(parents=True, exist_ok=True)
+    shared = _share_gpu()
+    training: dict[str, subprocess.Popen] = {}
+    playing: dict[str, subprocess.Popen] = {}
+    failed: set[str] = set()
+    try:
+        while time.monotonic() < until:
+            for name in [n for n, p in training.items() if p.poll() is not None]:
+                failed |= {name} if training.pop(name).returncode else set()
+            while waiting and len(training) < args.side_by_side:
+                job = waiting.pop(0)
+                training[job.name] = _start("train", args.work, job, shared)
+                playing[job.name] = _start("play", args.work, job, {"JAX_PLATFORMS": "cpu"})
+            if not training and all(p.poll() is not None for p in playing.values()):
+                break
+            print("; ".join(_standing(args.work, name) for name in playing), flush=True)
+            time.sleep(LOOK_EVERY)
+    finally:
+        for process in [*training.values(), *playing.values()]:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)  # a checkpoint is whole, however its writer ends
+    if failed:
+        print(f"Failed, see the logs in {args.work}: {', '.join(sorted(failed))}.", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _share_gpu() -> dict[str, str]:
+    """Starts NVIDIA's MPS where it is; the environment in which processes find it."""
+    more = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    if shutil.which("nvidia-cuda-mps-control"):
+        folders = {f"CUDA_MPS_{kind}_DIRECTORY": f"/tmp/mps-{kind.lower()}" for kind in ("PIPE", "LOG")}
+        for folder in folders.values():
+            Path(folder).mkdir(exist_ok=True)
+        started = subprocess.run(["nvidia-cuda-mps-control", "-d"], env=os.environ | folders, check=False)
+        more |= folders
+        print(f"MPS: {'started' if started.returncode == 0 else 'runs already, or cannot be started'}", flush=True)
+    return more
+
+
+def _start(stage: str, folder: Path, job: Job, more: dict[str, str]) -> subprocess.Popen:
+    log = (folder / f"{job.name}.{stage}.log").open("a")
+    command = [sys.executable, "-u", __file__, stage, str(folder), job.name]
+    environment = os.environ | more
+    return subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
+
+
+def _standing(folder: Path, name: str) -> str:
+    def last(stage: str) -> str:
+        log = folder / f"{name}.{stage}.log"
+        lines = log.read_text().splitlines() if log.exists() else []
+        return lines[-1][:80] if lines else "…"
+
+    return f"{name} {last('train')} ({last('play')})"
+
+
+def train(args: argparse.Namespace) -> int:
+    """Trains one run, or goes on with it."""
+    from tutelage.runs.presets import preset
+    from tutelage.runs.train import Progress, resume
+    from tutelage.runs.train import train as begin
+
+    job = named(args.job)
+    path = args.work / job.name
+    began, at = time.monotonic(), 0
+
+    def show(progress: Progress) -> None:
+        nonlocal began, at
+        if progress.updates // 100 > at // 100:
+            speed = (progress.updates - at) / (time.monotonic() - began)
+            began, at = time.monotonic(), progress.updates
+            print(f"{progress.updates} {speed:.1f}/s", flush=True)
+
+    if (path / "config.json").exists():
+        resume(path, on_progress=show, warn=print)
+    else:
+        config = preset(*job.preset.split("/"), **_cadences(job), seeds=job.seeds, seed=job.seed, updates=job.updates)
+        begin(changed(config, job.changes), path, on_progress=show)
+    print("trained", flush=True)
+    return 0
+
+
+def _cadences(job: Job) -> dict[str, int]:
+    """Rows, looks and checkpoints rare enough to cost nothing; none of them changes what is learnt."""
+    part = job.looks // 5
+    return {
+        "log_every": max(part // 5, 1),
+        "eval_every": part,
+        "checkpoint_every": max(part // 4, 1),
+        "archive_every": job.looks,
+    }
+
+
+def changed(config: Any, changes: dict[str, Any]) -> Any:
+    """A config with some fields set, named by their paths."""
+    from dataclasses import replace
+
+    for path, value in changes.items():
+        name, _, rest = path.partition(".")
+        inner = changed(getattr(config, name), {rest: value}) if rest else value
+        config = replace(config, **{name: inner})
+    return config
+
+
+def play(args: argparse.Namespace) -> int:
+    """Plays the held-out levels with each kept checkpoint as it appears, and keeps its students."""
+    from tutelage.runs.evaluate import write_csv
+    from tutelage.runs.run import Run
+
+    job = named(args.job)
+    path = args.work / job.name
+    for updates in range(job.looks, job.updates + 1, job.looks):
+        table = path / "evals" / f"{job.suite}-{updates:08d}.csv"
+        if table.exists():
+            continue
+        while not (path / "checkpoints" / f"{updates:08d}.safetensors").exists():
+            time.sleep(2)
+        run = Run(path)
+        keep_students(run, updates)
+        print(f"plays at {updates}", flush=True)
+        write_csv(table, run.evaluate(job.suite, episodes=EPISODES, updates=updates))
+        print(f"played at {updates}", flush=True)
+    return 0
+
+
+def keep_students(run: Any, updates: int) -> None:
+    """The students of a checkpoint by themselves, one file a seed."""
+    import jax
+    import numpy as np
+
+    from tutelage.runs.storage import named_leaves, write_arrays
+
+    folder = run.path / "students" / f"{updates:08d}"
+    folder.mkdir(parents=True, exist_ok=True)
+    students = named_leaves(run.students(updates))
+    for n, seed in enumerate(run.config.all_seeds):
+        arrays = {name: np.asarray(leaf)[n] for name, leaf in jax.device_get(students).items()}
+        write_arrays(folder / f"seed-{seed}.safetensors", arrays, {"updates": updates, "seed": seed})
+
+
+# Bringing home
+
+
+def pack(args: argparse.Namespace) -> int:
+    """Writes what is worth keeping of every run."""
+    args.out.mkdir(parents=True, exist_ok=True)
+    for path in sorted(config.parent for config in args.work.glob("*/config.json")):
+        job = named(path.name)
+        with tarfile.open(args.out / f"{job.name}.tar", "w") as tar:
+            for part in _worth_keeping(path):
+                tar.add(part, f"{job.name}/{part.relative_to(path)}")
+        if not (path / "checkpoints" / f"{job.updates:08d}.safetensors").exists():
+            _cut(newest(path), args.out, job.name)
+    for made in sorted(args.out.iterdir()):
+        print(f"{made.name:40}{made.stat().st_size / 2**20:8.1f} MiB")
+    return 0
+
+
+def _worth_keeping(path: Path) -> Iterator[Path]:
+    yield from (path / name for name in ("config.json", "metrics.jsonl", "history.jsonl"))
+    yield from sorted((path / "evals").glob("*.csv"))
+    kept = sorted((path / "students").glob("*"))
+    yield from sorted(kept[-1].glob("*")) if kept else ()
+
+
+def newest(path: Path) -> Path:
+    """The newest checkpoint of a run."""
+    return max((path / "checkpoints").glob("0*.safetensors"))
+
+
+def _cut(file: Path, out: Path, name: str) -> None:
+    data = file.read_bytes()
+    for n, start in enumerate(range(0, len(data), PIECE)):
+        (out / f"{name}.state.{file.stem}.{n}").write_bytes(data[start : start + PIECE])
+
+
+def unpack(args: argparse.Namespace) -> int:
+    """Puts packed runs where they belong."""
+    for file in sorted(f for f in args.files if f.suffix == ".tar"):
+        args.work.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(file) as tar:
+            tar.extractall(args.work, filter="data")
+        job = named(file.stem)
+        source, home = args.work / job.name, RUNS / job.name
+        shutil.copytree(source, home, dirs_exist_ok=True, ignore=shutil.ignore_patterns("students", "checkpoints"))
+        for student in sorted((source / "students").glob("*/*.safetensors")):
+            _halve(student, STUDENTS / job.name / student.name)
+        print(f"{home}: {reached(job):,} of {job.updates:,} updates")
+    pieces = sorted((f for f in args.files if ".state." in f.name), key=lambda f: (f.stem, int(f.suffix[1:])))
+    for stem in dict.fromkeys(f.stem for f in pieces):
+        name, _, updates = stem.partition(".state.")
+        folder = args.work / name / "checkpoints"
+        folder.mkdir(parents=True, exist_ok=True)
+        whole = b"".join(f.read_bytes() for f in pieces if f.stem == stem)
+        (folder / f"{updates}.safetensors").write_bytes(whole)
+    return 0
+
+
+def _halve(source: Path, to: Path) -> None:
+    """A student with its weights as 16-bit floats."""
+    import numpy as np
+
+    from tutelage.runs.storage import read_arrays, write_arrays
+
+    arrays, header = read_arrays(source)
+    to.parent.mkdir(parents=True, exist_ok=True)
+    write_arrays(to, {k: v.astype(np.float16) if v.dtype == np.float32 else v for k, v in arrays.items()}, header)
+
+
+def table(args: argparse.Namespace) -> int:
+    """Prints the mean solved rate over levels, and its standard error over seeds, of every look at a run."""
+    import numpy as np
+
+    for path in sorted(RUNS.iterdir()):
+        if args.runs and path.name not in args.runs:
+            continue
+        for look in sorted((path / "evals").glob("*.csv")):
+            with look.open(newline="") as file:
+                rows = list(csv.DictReader(file))
+            seeds = sorted({row["seed"] for row in rows})
+            means = [np.mean([float(r["solved_rate"]) for r in rows if r["seed"] == seed]) for seed in seeds]
+            error = np.std(means, ddof=1) / np.sqrt(len(means)) if len(means) > 1 else float("nan")
+            print(
+                f"{path.name:34}{look.stem:24}{np.mean(means):.3f} ± {error:.3f}  {json.dumps(list(map(float, means)))}"
+            )
+    return 0
+
+
+def main() -> None:
+    args = arguments()
+    stages = {
+        "list": show_queue,
+        "work": work,
+        "train": train,
+        "play": play,
+        "pack": pack,
+        "unpack": unpack,
+        "table": table,
+    }
+    sys.exit(stages[args.stage](args))
+
+
+if __name__ == "__main__":
+    main()
