@@ -236,6 +236,8 @@ def play(args: argparse.Namespace) -> int:
     from tutelage.runs.evaluate import write_csv
     from tutelage.runs.run import Run
 
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, cores[-max(len(cores) // 3, 1) :])  # a GPU waits for the core that tells it what is next
     job = named(args.job)
     path = args.work / job.name
     for updates in range(job.looks, job.updates + 1, job.looks):
