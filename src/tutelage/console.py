@@ -14,8 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tutelage.runs.browse import Found
-from tutelage.runs.evaluate import Result, Summary, by_level, overall
+from tutelage.runs.evaluate import Result, by_level, overall
 from tutelage.runs.train import Progress
+from tutelage.statistics import Summary
 
 QUIET_SECONDS = 30.0  # between lines where the output is not a terminal
 

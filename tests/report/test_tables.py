@@ -8,7 +8,7 @@ import pytest
 from tutelage.report.measures import Measure
 from tutelage.report.paper import PUBLISHED, published
 from tutelage.report.tables import Cell, Column, Table, data, latex, level_table, markdown
-from tutelage.runs.evaluate import Summary
+from tutelage.statistics import Summary
 
 LEVELS = ("16Rooms", "Maze", "a_new_one")
 ACCEL = np.array([[1.0, 0.6, 0.2], [1.0, 0.8, 0.4], [1.0, 0.7, 0.3]])

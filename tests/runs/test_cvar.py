@@ -13,10 +13,10 @@ from toys import tiny_maze
 from tutelage import cli
 from tutelage.envs.maze import MazeDomain
 from tutelage.errors import UserError
-from tutelage.report.statistics import cvar
 from tutelage.runs import checkpoint, evaluate, worst_case
 from tutelage.runs import config as configs
 from tutelage.runs.run import initial_state
+from tutelage.statistics import cvar
 
 LEVELS, EPISODES = 200, 5
 

@@ -9,8 +9,9 @@ import tutelage as tut
 from toys import jumper, tiny_maze
 from tutelage.errors import UserError
 from tutelage.runs.browse import ancestors, best
-from tutelage.runs.evaluate import Result, Summary, by_level, evaluate, overall, read_csv, record, write_csv
+from tutelage.runs.evaluate import Result, by_level, evaluate, overall, read_csv, record, write_csv
 from tutelage.runs.run import initial_state
+from tutelage.statistics import Summary
 
 
 @pytest.fixture(scope="module")

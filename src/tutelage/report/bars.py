@@ -24,7 +24,7 @@ from tutelage.report.drawing import (
     share_axis,
     write,
 )
-from tutelage.report.statistics import Interval
+from tutelage.statistics import Interval
 
 ROW, NAME, BAR, GAP = 40, 17, 11, 10  # pixels: an interval with its name, a name, a bar, between groups of bars
 

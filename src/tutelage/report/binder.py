@@ -14,8 +14,8 @@ from tutelage.report.drawing import Sketch, finish
 from tutelage.report.layout import with_error
 from tutelage.report.markup import Markup, element, join
 from tutelage.report.tables import Row, Table
-from tutelage.runs.evaluate import Summary
 from tutelage.runs.storage import write_atomically
+from tutelage.statistics import Summary
 
 TITLES = {
     "csv": "Data",

@@ -28,7 +28,7 @@ from tutelage.report.tables import Column, level_table
 from tutelage.runs import config as configs
 from tutelage.runs import history, presets
 from tutelage.runs.browse import Found
-from tutelage.runs.evaluate import Summary
+from tutelage.statistics import Summary
 
 GALLERY, STRIP = 12, 10  # pictures
 

@@ -18,9 +18,10 @@ from tutelage.report.drawing import PALETTE, WIDE, Canvas, Sketch, Words
 from tutelage.report.figures import described
 from tutelage.report.gather import Comparison, Group
 from tutelage.report.lines import Line, Scale, end_labels, label_height, label_margin, line_figure, told
-from tutelage.report.statistics import (
+from tutelage.statistics import (
     Interval,
     Statistic,
+    Summary,
     bounds,
     interval,
     iqm,
@@ -29,7 +30,6 @@ from tutelage.report.statistics import (
     performance_profile,
     probability_of_improvement,
 )
-from tutelage.runs.evaluate import Summary
 
 PANEL = 330  # pixels of a small figure
 

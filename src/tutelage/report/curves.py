@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tutelage.runs.evaluate import Summary
+from tutelage.statistics import Summary
 
 Rows = Sequence[Mapping[str, Any]]
 

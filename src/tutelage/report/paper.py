@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from tutelage.runs.evaluate import Summary
+from tutelage.statistics import Summary
 
 MEAN = "mean"
 

@@ -15,9 +15,9 @@ from tutelage.report.findings import Volume
 from tutelage.report.gather import Comparison, Gathered, gather, open_runs
 from tutelage.report.layout import Gap, facts, gap
 from tutelage.report.markup import Markup, element, join
-from tutelage.report.statistics import iqm
 from tutelage.runs.run import Run
 from tutelage.runs.storage import write_atomically
+from tutelage.statistics import iqm
 
 
 def report(

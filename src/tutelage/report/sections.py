@@ -18,8 +18,9 @@ from tutelage.report.pictures import Exhibit
 from tutelage.runs import config as configs
 from tutelage.runs import presets
 from tutelage.runs.browse import Found
-from tutelage.runs.evaluate import Result, Summary, by_level, overall
+from tutelage.runs.evaluate import Result, by_level, overall
 from tutelage.runs.run import Run
+from tutelage.statistics import Summary
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from jaxtyping import Float
 from tutelage.report.data import Data
 from tutelage.report.measures import Measure
 from tutelage.report.paper import MEAN, published
-from tutelage.report.significance import improves, within_one_error
-from tutelage.runs.evaluate import Summary
+from tutelage.statistics import Summary, improves, within_one_error
 
 BASELINES = ("robust-plr", "plr")  # whom a star says to be outdone
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from tutelage.runs.evaluate import Summary
+from tutelage.statistics import Summary
 
 
 def number(x: float) -> str:

@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from tutelage.env import Env, Level, State, Suite, TestLevel
 from tutelage.runs.storage import write_atomically
+from tutelage.statistics import Summary
 from tutelage.student import distributions
 
 
@@ -168,20 +169,6 @@ def read_csv(path: Path) -> list[Result]:
 
 
 _MEANS = ("solved_rate", "mean_return", "mean_length")
-
-
-class Summary(NamedTuple):
-    """Mean over seeds and its standard error (n − 1); the error is NaN for a single seed."""
-
-    mean: float
-    error: float
-
-    @staticmethod
-    def of(values: Sequence[float]) -> Summary:
-        """From one number a seed."""
-        n = len(values)
-        error = float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
-        return Summary(float(np.mean(values)), error)
 
 
 def by_level(results: Sequence[Result]) -> dict[str, dict[str, Summary]]:

@@ -17,10 +17,10 @@ from jaxtyping import Bool, Key, PyTree
 
 from tutelage.env import DesignSpace, Env, Level
 from tutelage.errors import UserError
-from tutelage.report.statistics import unbiased_cvar
 from tutelage.runs import presets
 from tutelage.runs.evaluate import Outcome, Result, player
 from tutelage.runs.run import Run
+from tutelage.statistics import unbiased_cvar
 
 SHARES = (0.001, 0.01, 0.1, 1.0)
 LEVELS = 10_000

@@ -1,22 +1,41 @@
-"""Honest numbers from few seeds: scores of runs on tasks in one number, with stratified-bootstrap intervals.
+"""Honest numbers from few seeds: what runs and reports count with.
 
-The definitions are those of Agarwal et al. (2021), "Deep Reinforcement Learning at the Edge of the Statistical
-Precipice". Scores are `[…, runs, tasks]`; a statistic reduces the last two axes, so it takes many resamples at once.
+A seed's score on a level is one number; a run's is the mean over levels. Aggregates over runs and tasks are those of
+Agarwal et al. (2021), "Deep Reinforcement Learning at the Edge of the Statistical Precipice": their scores are
+`[…, runs, tasks]`, and a statistic reduces the last two axes, so that it takes many resamples at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 Scores = Float[np.ndarray, "*resamples runs tasks"]
+Sample = Sequence[float] | np.ndarray
 Values = np.ndarray | np.floating
 Statistic = Callable[..., Values]
 
-RESAMPLES, CONFIDENCE = 2000, 0.95
+RESAMPLES, CONFIDENCE, SIGNIFICANT = 2000, 0.95, 0.05
+_ROUNDING = 1e-9  # so that 0.84 is within 0.08 of 0.92
+
+
+class Summary(NamedTuple):
+    """Mean over seeds and its standard error (n − 1); the error is NaN for a single seed."""
+
+    mean: float
+    error: float
+
+    @staticmethod
+    def of(values: Sequence[float]) -> Summary:
+        """From one number a seed."""
+        n = len(values)
+        error = float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+        return Summary(float(np.mean(values)), error)
 
 
 @dataclass(frozen=True)
@@ -26,6 +45,15 @@ class Interval:
     value: float
     low: float
     high: float
+
+
+@dataclass(frozen=True)
+class Welch:
+    """The outcome of a t-test that does not suppose equal variances; `p` is two-sided."""
+
+    t: float
+    degrees: float
+    p: float
 
 
 def mean(scores: Scores) -> Values:
@@ -91,3 +119,33 @@ def unbiased_cvar(selection: Float[np.ndarray, " levels"], report: Float[np.ndar
     """The worst levels by one batch of episodes, scored by another that had no part in choosing them."""
     worst = np.argsort(selection, kind="stable")[: max(1, round(share * len(selection)))]
     return float(report[worst].mean())
+
+
+def welch(x: Sample, y: Sample) -> Welch | None:
+    """Do two samples have the same mean? None where one of them has fewer than two values."""
+    from scipy.special import stdtr  # slow to import, and only tables with several methods ask
+
+    if min(len(x), len(y)) < 2:
+        return None
+    difference = float(np.mean(x) - np.mean(y))
+    a, b = (float(np.var(v, ddof=1)) / len(v) for v in (x, y))
+    if a + b == 0:
+        return Welch(math.copysign(math.inf, difference), math.inf, 0.0) if difference else Welch(0.0, math.inf, 1.0)
+    t = difference / math.sqrt(a + b)
+    degrees = (a + b) ** 2 / (a**2 / (len(x) - 1) + b**2 / (len(y) - 1))
+    return Welch(t, degrees, 2 * float(stdtr(degrees, -abs(t))))
+
+
+def improves(x: Sample, y: Sample) -> bool:
+    """The paper's star: x has the larger mean, and the difference is significant."""
+    test = welch(x, y)
+    return test is not None and test.t > 0 and test.p < SIGNIFICANT
+
+
+def within_one_error(summaries: Sequence[Summary | None]) -> list[bool]:
+    """The paper's bold numbers: at most one standard error of the best mean below it."""
+    best = max((s for s in summaries if s is not None), key=lambda s: s.mean, default=None)
+    if best is None:
+        return [False] * len(summaries)
+    least = best.mean - (0.0 if math.isnan(best.error) else best.error) - _ROUNDING
+    return [s is not None and s.mean >= least for s in summaries]
