@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -215,6 +215,30 @@ class TestLevel:
 Suite = tuple[TestLevel, ...]
 
 
+@dataclass(frozen=True)
+class Measure:
+    """What tells how well a student does on a test level, and which values of it count as 0 and as 1 in aggregates."""
+
+    column: Literal["solved_rate", "mean_return"] = "solved_rate"
+    name: str = "solved rate"
+    zero: float = 0.0
+    one: float = 1.0
+    digits: int = 2
+    """Decimals that are shown."""
+
+    def of(self, result: Any) -> float:
+        """The value of one evaluation, as it is reported."""
+        return float(getattr(result, self.column))
+
+    def normalised(self, values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+        """(x − zero) / (one − zero), not clipped."""
+        return (values - self.zero) / (self.one - self.zero)
+
+
+Classes = Mapping[str, tuple[str, ...]]
+SOLVABLE: Classes = {"solvable": ("no way to the goal", "solvable")}
+
+
 @runtime_checkable
 class Domain(Protocol):
     """One folder of `envs/`: a frozen dataclass of options that builds the parts a run needs.
@@ -235,6 +259,16 @@ class Domain(Protocol):
 
     def suites(self) -> Mapping[str, Suite]:
         """Held-out levels by suite name. The first is the default; `validation`, if there, is played in training."""
+        ...
+
+    @property
+    def measure(self) -> Measure:
+        """What students are compared by on held-out levels."""
+        ...
+
+    @property
+    def classes(self) -> Classes:
+        """Those metrics of `DesignSpace.describe` that are a class, with what each value 0, 1, … means."""
         ...
 
     def film(self, level: Level, states: State) -> list[np.ndarray]:

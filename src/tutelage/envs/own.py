@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Key
 
-from tutelage.env import DesignSpace, Env, Level, State, Suite
+from tutelage.env import SOLVABLE, Classes, DesignSpace, Env, Level, Measure, State, Suite
 from tutelage.student.nets import Flatten
 
 
@@ -22,6 +22,8 @@ class OwnDomain:
     game: Env
     space: DesignSpace
     held_out: Suite = ()
+    measure: Measure = Measure()
+    """What students are compared by on the held-out levels."""
 
     def env(self) -> Env:
         """The student's side."""
@@ -39,6 +41,12 @@ class OwnDomain:
     def suites(self) -> Mapping[str, Suite]:
         """The held-out levels, if any were given."""
         return {"held-out": self.held_out} if self.held_out else {}
+
+    @property
+    def classes(self) -> Classes:
+        """Whether a level can be solved, where the design space says so."""
+        level = jax.eval_shape(self.space.sample, jax.random.key(0))
+        return SOLVABLE if "solvable" in jax.eval_shape(self.space.describe, level) else {}
 
     def film(self, level: Level, states: State) -> list[np.ndarray]:
         """There is no general way to draw an episode."""

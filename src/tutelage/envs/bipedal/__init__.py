@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Array, Key
 
-from tutelage.env import Suite
+from tutelage.env import Classes, Measure, Suite
 from tutelage.envs.bipedal import render, suite
 from tutelage.envs.bipedal.design import Generator, Parameters, WalkerDesign
 from tutelage.envs.bipedal.env import Walker, WalkerState
@@ -94,6 +94,16 @@ class WalkerDomain:
         from tutelage.envs.bipedal.real import RealWalker
 
         return suite.suites(RealWalker, self.rules)
+
+    @property
+    def measure(self) -> Measure:
+        """The return, which the paper aggregates over [0, 300]."""
+        return Measure("mean_return", "return", 0.0, 300.0, digits=1)
+
+    @property
+    def classes(self) -> Classes:
+        """How many of POET's challenges a level meets: stump height ≥ 2.4, pit gap ≥ 6 and roughness ≥ 4.5."""
+        return {"difficulty": ("easy", "challenging", "very challenging", "extremely challenging")}
 
     def film(self, level: WalkerLevel, states: WalkerState) -> list[np.ndarray]:
         """Pictures of an episode; the camera follows the walker."""

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Array, Key
 
-from tutelage.env import Suite
+from tutelage.env import SOLVABLE, Classes, Measure, Suite
 from tutelage.envs.lava import render, suite
 from tutelage.envs.lava.design import Generator, LavaDesign
 from tutelage.envs.lava.encoder import SmallEncoder
@@ -73,6 +73,16 @@ class LavaDomain:
         from tutelage.envs.lava.real import RealLava
 
         return suite.suites(RealLava(self.max_steps, self.penalty))
+
+    @property
+    def measure(self) -> Measure:
+        """The share of episodes that reach the goal."""
+        return Measure()
+
+    @property
+    def classes(self) -> Classes:
+        """Whether a level can be solved."""
+        return SOLVABLE
 
     def film(self, level: LavaLevel, states: LavaState) -> list[np.ndarray]:
         """Pictures of an episode, with the student's trail."""

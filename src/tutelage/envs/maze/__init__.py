@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 from jaxtyping import Array, Key
 
-from tutelage.env import Suite
+from tutelage.env import SOLVABLE, Classes, Measure, Suite
 from tutelage.envs.maze import render, suite
 from tutelage.envs.maze.design import Edit, Generator, MazeDesign
 from tutelage.envs.maze.encoder import MazeEncoder
@@ -94,6 +94,16 @@ class MazeDomain:
         """
         every = dict(suite.suites(self.view, self.reward))
         return every if self.size >= PAPER_SIZE else every | {"validation": every["small"]}
+
+    @property
+    def measure(self) -> Measure:
+        """The share of episodes that reach the goal."""
+        return Measure()
+
+    @property
+    def classes(self) -> Classes:
+        """Whether a level can be solved."""
+        return SOLVABLE
 
     def film(self, level: MazeLevel, states: MazeState) -> list[np.ndarray]:
         """Pictures of an episode on a level of any size, with the student's field of view and its trail."""
