@@ -65,7 +65,7 @@ def test_children_are_edits_of_the_levels_that_are_replayed(course):
 
     played = jax.jit(replay)(state)
     replayed, children = np.asarray(played["replay"]), np.asarray(played["edit"])
-    kept = np.asarray(state.buffer.levels)
+    kept = np.asarray(state.buffer.level)
     assert (replayed[:, None] == kept[None]).all(-1).any(1).all()
     away = np.abs(children - replayed).max(axis=1)
     assert (away < 0.7).all()
@@ -77,7 +77,7 @@ def test_it_learns_what_can_be_learned(course):
     """Replayed levels are solved more often by 0.6, children by 0.3; half of all levels can be solved at most."""
     assert course.mean(-1, "replay/solved") > course.mean(1, "replay/solved") + 0.6
     assert course.mean(-1, "edit/solved") > course.mean(1, "edit/solved") + 0.3
-    assert float((course.states[-1].buffer.levels[..., 0] > 0).mean()) > 0.85, "the buffer holds solvable levels"
+    assert float((course.states[-1].buffer.level[..., 0] > 0).mean()) > 0.85, "the buffer holds solvable levels"
 
 
 def test_the_env_steps_of_a_run_are_those_of_all_slots(tmp_path):

@@ -16,7 +16,7 @@ from jaxtyping import TypeCheckError
 from scipy.stats import chisquare
 
 from tutelage.curricula import buffer as buffers
-from tutelage.curricula.buffer import Buffer, BufferConfig, fingerprint
+from tutelage.curricula.buffer import Buffer, BufferConfig, Candidates, fingerprint
 
 BATCH = 4
 # A share of staleness that makes no exact tie between different pairs of score weight and staleness.
@@ -138,8 +138,17 @@ class Batch:
     parent: np.ndarray
     generation: np.ndarray
 
-    def arrays(self):
-        return to_level(self.level), self.score, self.best_return, self.valid, self.parent, self.generation
+    def candidates(self, birth: int) -> Candidates:
+        return Candidates(
+            level=to_level(self.level),
+            id=np.full(len(self.level), -1, np.int32),
+            parent=self.parent,
+            generation=self.generation,
+            birth=np.full(len(self.level), birth, np.int32),
+            score=self.score,
+            best_return=jnp.asarray(self.best_return),
+            finished=jnp.asarray(self.valid),
+        )
 
 
 def offer_all(reference: Reference, batch: Batch, birth: int) -> tuple[list[bool], list[int]]:
@@ -162,14 +171,14 @@ def assert_same(buffer: Buffer, reference: Reference, config: BufferConfig) -> N
     for name in ("score", "best_return", "staleness", "id", "parent", "generation", "birth"):
         expected = [getattr(e, name) for e in reference.entries]
         np.testing.assert_allclose(np.asarray(getattr(buffer, name))[:filled], expected, atol=1e-6, err_msg=name)
-    assert to_number(buffer.levels)[:filled].tolist() == [e.level for e in reference.entries]
+    assert to_number(buffer.level)[:filled].tolist() == [e.level for e in reference.entries]
     assert (np.asarray(buffer.score)[filled:] == 0).all()
     assert (np.asarray(buffer.id)[filled:] == -1).all()
     np.testing.assert_allclose(weights(buffer, config), reference.weights(), atol=1e-6)
 
 
 def insert_both(buffer: Buffer, reference: Reference, config: BufferConfig, batch: Batch, birth: int) -> Buffer:
-    buffer, inserted = insert(buffer, config, *batch.arrays(), birth)
+    buffer, inserted = insert(buffer, config, batch.candidates(birth))
     admitted, ids = offer_all(reference, batch, birth)
     assert inserted.admitted.tolist() == admitted
     assert inserted.id.tolist() == ids
@@ -386,7 +395,7 @@ def test_scores_that_are_not_finite_are_ignored():
     updated = buffers.update(buffer, jnp.array([0, 1, 1]), jnp.array(bad), jnp.ones(3), jnp.ones(3, bool))
     ints = np.zeros(3, int)
     batch = Batch(np.array([0, 10, 11]), bad, np.ones(3, "f4"), np.ones(3, bool), ints, ints)
-    after, inserted = insert(updated, MIXED, *batch.arrays(), 1)
+    after, inserted = insert(updated, MIXED, batch.candidates(1))
     assert not inserted.admitted.any()
     assert all(jax.tree.leaves(jax.tree.map(lambda a, b: bool((a == b).all()), after, buffer)))
 
@@ -399,19 +408,19 @@ def test_capacity_one_keeps_the_best():
     batch = Batch(numbers, scores, np.zeros(4, "f4"), np.ones(4, bool), numbers, numbers)
     buffer = insert_both(buffer, reference, config, batch, 1)
     assert_same(buffer, reference, config)
-    assert (buffer.score.item(), buffer.id.item(), to_number(buffer.levels).item()) == (pytest.approx(0.9), 2, 3)
+    assert (buffer.score.item(), buffer.id.item(), to_number(buffer.level).item()) == (pytest.approx(0.9), 2, 3)
     assert sample(jax.random.key(0), buffer, config, 3)[0].tolist() == [0, 0, 0]
 
 
 def test_many_buffers_at_once_are_the_same_as_one_by_one():
     rng = np.random.default_rng(2)
-    batches = [[random_batch(rng, BATCH, 12).arrays() for _ in range(3)] for _ in range(4)]
+    batches = [[random_batch(rng, BATCH, 12).candidates(5) for _ in range(3)] for _ in range(4)]
     alone = [empty(MIXED) for _ in range(3)]
     together = jax.tree.map(lambda *x: jnp.stack(x), *alone)
     for seeds in batches:
-        alone, inserted = zip(*(insert(b, MIXED, *a, 5) for b, a in zip(alone, seeds, strict=True)), strict=True)
+        alone, inserted = zip(*(insert(b, MIXED, a) for b, a in zip(alone, seeds, strict=True)), strict=True)
         stacked = jax.tree.map(lambda *x: np.stack(x), *seeds)
-        together, inserted_together = jax.vmap(lambda b, a: insert(b, MIXED, *a, 5))(together, stacked)
+        together, inserted_together = jax.vmap(lambda b, a: insert(b, MIXED, a))(together, stacked)
         expected = jax.tree.map(lambda *x: jnp.stack(x), *zip(alone, inserted, strict=True))
         jax.tree.map(np.testing.assert_array_equal, (together, inserted_together), expected)
     assert together.filled.tolist() == [6, 6, 6]

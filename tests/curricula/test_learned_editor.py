@@ -58,7 +58,7 @@ def test_lava_grids_are_edited_too():
     config = taught.tiny(replace(EDITOR, buffer=buffer), env=env)
     state = taught.after_updates(config, 4)
     assert int(state.buffer.generation.max()) >= 1
-    assert bool(state.buffer.levels.lava.any()), "lava comes from the editor alone"
+    assert bool(state.buffer.level.lava.any()), "lava comes from the editor alone"
 
 
 def test_the_editor_learns_to_make_children_of_high_score():
@@ -81,7 +81,7 @@ def test_the_editor_learns_to_make_children_of_high_score():
     def score(s, key):
         key_draw, key_make = jax.random.split(key)
         parents, _ = buffers.sample(key_draw, s.buffer, method.buffer, config.slots)
-        levels = jax.tree.map(lambda x: x[parents], s.buffer.levels)
+        levels = jax.tree.map(lambda x: x[parents], s.buffer.level)
         work = method.editor.make(key_make, s.own.teacher, editing(room.design, 3), config.slots, levels)
         return positive_value_loss(method.play(room, s, work.levels, "edit")[1].advantage).mean()
 

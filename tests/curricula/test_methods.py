@@ -10,7 +10,7 @@ import pytest
 import tutelage as tut
 from boxes import Course, signs
 from tutelage.curricula.accel import lowest_slots
-from tutelage.curricula.classroom import shared_uniform, when
+from tutelage.curricula.seeds import shared_uniform, when
 from tutelage.runs.run import initial_state
 
 BUFFER = tut.BufferConfig(capacity=24, min_fill=0.3, replay_rate=0.7)

@@ -9,7 +9,7 @@ import pytest
 
 import tutelage as tut
 from boxes import Course, signs
-from tutelage.curricula.classroom import Curated
+from tutelage.curricula.curated import Curated
 
 BUFFER = tut.BufferConfig(capacity=64, min_fill=0.3, replay_rate=1.0, gate="fixed")
 METHOD = tut.ParallelPLR(BUFFER)
@@ -53,11 +53,11 @@ def test_the_student_learns_from_the_replayed_slice_alone(course, monkeypatch):
     assert trial.rollout.value.shape == (course.room.steps, course.room.slots)
     # The observation is the level, so the rollout tells which levels were learned from: those whose scores are new.
     played = np.asarray(trial.rollout.obs[0])
-    drawn = (np.asarray(state.buffer.levels)[None] == played[:, None]).all(-1)
+    drawn = (np.asarray(state.buffer.level)[None] == played[:, None]).all(-1)
     assert drawn.any(axis=1).all(), "all of them were in the buffer before"
     scores = np.asarray(trial.marks.score[:, 0])
     place = {tuple(level): score for level, score in zip(played.tolist(), scores, strict=True)}
-    kept = np.asarray(after.buffer.levels)[: int(after.buffer.filled)]
+    kept = np.asarray(after.buffer.level)[: int(after.buffer.filled)]
     for level, score in zip(kept.tolist(), np.asarray(after.buffer.score), strict=True):
         assert place.get(tuple(level), score) == score
 
@@ -66,7 +66,7 @@ def test_it_learns_what_can_be_learned(course):
     """New levels are solved more often by 0.25 and replayed ones by 0.6; half of all levels can be solved at most."""
     assert course.mean(-1, "explore/solved") > course.mean(1, "explore/solved") + 0.25
     assert course.mean(-1, "replay/solved") > course.mean(1, "replay/solved") + 0.6
-    assert float((course.states[-1].buffer.levels[..., 0] > 0).mean()) > 0.85, "the buffer holds solvable levels"
+    assert float((course.states[-1].buffer.level[..., 0] > 0).mean()) > 0.85, "the buffer holds solvable levels"
 
 
 def test_the_best_return_of_a_replayed_level_is_remembered(course):
@@ -78,7 +78,7 @@ def test_the_best_return_of_a_replayed_level_is_remembered(course):
     known = np.asarray(method.known_returns(course.room, state, drawn))
     assert np.array_equal(known[:8], state.buffer.best_return[:8])
     assert np.isneginf(known[8:]).all()
-    levels = {"replay": state.buffer.levels[:8], "explore": state.buffer.levels[8:16]}
+    levels = {"replay": state.buffer.level[:8], "explore": state.buffer.level[8:16]}
     _, trial = jax.jit(lambda s: method.play_together(course.room, s, levels, jnp.asarray(known)))(state)
     best = np.asarray(trial.marks.best_return[:, 0])
     assert (best[:8] >= 5).all()

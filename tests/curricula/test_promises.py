@@ -115,4 +115,4 @@ def test_every_level_of_the_buffer_is_in_the_archive_with_its_ancestors(name, ru
             line = levels.lineage(seed, int(buffer.id[s, k]))
             assert levels.parent[line[0]] == -1
             assert [int(levels.generation[i]) for i in line] == list(range(len(line)))
-            assert taught.same(levels.level(line[-1]), jax.tree.map(lambda x, s=s, k=k: x[s, k], buffer.levels))
+            assert taught.same(levels.at(line[-1]).level, jax.tree.map(lambda x, s=s, k=k: x[s, k], buffer.level))

@@ -49,7 +49,7 @@ def test_the_chosen_are_the_best_of_all_that_were_looked_at(course):
     assert looked_at.shape == (110, 2)
     buffer = after.buffer
     assert int(buffer.filled) == 20
-    chosen = np.asarray(buffer.levels)
+    chosen = np.asarray(buffer.level)
     assert (chosen[:, None] == looked_at[None]).all(-1).any(1).all()
     assert (np.diff(buffer.score) <= 0).all()
     assert float(buffer.score.max()) <= 0.25
@@ -84,7 +84,7 @@ def test_the_chosen_levels_are_more_learnable_than_random_ones_when_looked_at_ag
     measure = jax.jit(lambda key, levels: learnability(room, key, state.learner.student, levels, 200).score.mean())
     random = jax.vmap(room.design.sample)(jax.random.split(jax.random.key(5), 20))
     # The buffer was chosen ten updates ago; a fresh choice by the student as it is now:
-    fresh = jax.jit(lambda s: METHOD.scout(room, s))(state).buffer.levels
+    fresh = jax.jit(lambda s: METHOD.scout(room, s))(state).buffer.level
     chosen, ordinary = float(measure(jax.random.key(6), fresh)), float(measure(jax.random.key(6), random))
     assert chosen > max(2 * ordinary, ordinary + 0.05), (chosen, ordinary)
 

@@ -31,7 +31,7 @@ def descent(config: Config) -> Admitted:
     seeds = config.seeds
     facts = [np.tile(x, seeds).astype(np.float32 if x.dtype == float else np.int32) for x in one]
     stacked = jax.tree.map(lambda *x: np.tile(np.stack(x), (seeds,) + (1,) * x[0].ndim), *levels)
-    return Admitted(np.repeat(np.asarray(config.all_seeds, np.int32), FILLED), *facts, stacked)
+    return Admitted(stacked, *facts, np.repeat(np.asarray(config.all_seeds, np.int32), FILLED))
 
 
 def metric_rows(seeds: int, points: int = 5) -> list[dict]:
@@ -80,10 +80,7 @@ def _filled(config: Config, admitted: Admitted, updates: int):
     state = initial_state(config)
     state = eqx.tree_at(lambda s: s.updates, state, state.updates + updates)
     buffer = state.buffer
-    new = {name: getattr(admitted, name) for name in ("id", "parent", "generation", "birth", "score")} | {
-        "levels": admitted.levels
-    }
-    for name, values in new.items():
+    for name, values in vars(admitted.record).items():
         put = jax.tree.map(
             lambda old, x: old.at[:, :FILLED].set(x.reshape(config.seeds, FILLED, *x.shape[1:])),
             getattr(buffer, name),

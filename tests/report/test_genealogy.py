@@ -22,7 +22,7 @@ def pedigree() -> Pedigree:
     parents = np.where(np.array(PARENTS) < 0, -1, 10 * np.array(PARENTS))
     both = [np.repeat(x, 2).astype(np.int32) for x in (ids, parents, np.array(GENERATIONS), np.arange(n))]
     seeds = np.tile(np.array([3, 4], np.int32), n)
-    return Pedigree(Admitted(seeds, *both, np.repeat(np.linspace(0, 1, n), 2), {"x": np.repeat(np.arange(n), 2)}), 3)
+    return Pedigree(Admitted({"x": np.repeat(np.arange(n), 2)}, *both, np.repeat(np.linspace(0, 1, n), 2), seeds), 3)
 
 
 def test_roots_and_lines(pedigree) -> None:

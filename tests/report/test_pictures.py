@@ -24,7 +24,7 @@ def opened(uri: str) -> Image.Image:
 
 def found(score: float, *, seed: int = 0, generation: int = 0, layout: int = 0) -> Found:
     level = MazeDomain(size=5, blocks=9).design().sample(jax.random.key(layout))
-    return Found(seed, 0, -1, generation, 0, score, {}, level)
+    return Found(level, 0, -1, generation, 0, score, seed, {})
 
 
 def test_the_gallery_shows_each_level_once_and_every_seed() -> None:

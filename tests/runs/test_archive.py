@@ -14,13 +14,13 @@ def stretch(count: int, first: int) -> archive.Admitted:
     walls = np.random.default_rng(first).random((count, 5, 4)) < 0.5
     levels = MazeLevel(walls, ids, ids + 1, ids % 4)  # pyright: ignore[reportArgumentType]
     facts = dict(seed=0 * ids, id=ids, parent=ids - 1, generation=ids // 2, birth=ids, score=ids / np.float32(3))
-    return archive.Admitted(levels=levels, **facts)
+    return archive.Admitted(level=levels, **facts)
 
 
 @pytest.mark.parametrize("counts", [(3, 2), (3, 0, 2), (0, 4), (0,)], ids=str)
 def test_what_is_written_is_read(tmp_path, counts):
     """Stretches in which nothing was admitted included."""
-    example = jax.tree.map(lambda x: x[0], stretch(1, 0).levels)
+    example = jax.tree.map(lambda x: x[0], stretch(1, 0).level)
     parts = [stretch(count, 10 * n) for n, count in enumerate(counts)]
     for n, part in enumerate(parts):
         archive.write(tmp_path, n, part)
@@ -28,6 +28,6 @@ def test_what_is_written_is_read(tmp_path, counts):
     assert len(found.id) == sum(counts)
     for name in archive.FACTS:
         assert np.array_equal(getattr(found, name), getattr(expected, name))
-    for a, b in zip(found.levels, expected.levels, strict=True):
+    for a, b in zip(found.level, expected.level, strict=True):
         assert a.shape == b.shape
         assert np.array_equal(a, b)

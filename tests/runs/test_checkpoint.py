@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from toys import jumper
+import tutelage as tut
+from toys import ROOT, jumper
 from tutelage.errors import UserError
 from tutelage.runs import checkpoint
 from tutelage.runs.storage import Damaged, read_arrays, write_arrays
@@ -41,6 +42,23 @@ def test_the_header_says_what_is_inside(folder):
     assert header["updates"] == 20
     assert header["config"] == {"a": 1}
     assert header["tree"]["['weights']"] == ["float32", [2, 3]]
+
+
+def test_older_names_of_arrays_are_known():
+    """In the state itself and in what a method keeps besides; names that merely look alike are left alone."""
+
+    now = {".buffer.level.walls": "a", ".own.buffer.level": "b", ".own.buffer.levels_seen": "c"}
+    then = {".buffer.levels.walls": "a", ".own.buffer.levels": "b", ".own.buffer.levels_seen": "c"}
+    assert {checkpoint.todays_name(name): x for name, x in then.items()} == now
+    assert {checkpoint.todays_name(name): x for name, x in now.items()} == now
+
+
+def test_the_run_among_the_results_opens():
+    """It was trained when checkpoints had the older names."""
+    run = tut.Run(ROOT / "results" / "bipedal-accel")
+    arrays, _ = read_arrays(checkpoint.path_of(run.path / "checkpoints", 5750))
+    assert ".buffer.levels.genes" in arrays
+    assert np.array_equal(run.state().buffer.level.genes, arrays[".buffer.levels.genes"])
 
 
 def truncated(data: bytes) -> bytes:

@@ -67,7 +67,7 @@ def test_every_buffered_level_is_in_the_archive_with_its_ancestors(run):
             line = levels.lineage(seed, level_id)
             assert levels.parent[line[0]] == -1
             assert levels.id[line[-1]] == level_id
-            assert np.array_equal(levels.level(line[-1]).walls, buffer.levels.walls[s, k])
+            assert np.array_equal(levels.at(line[-1]).level.walls, buffer.level.walls[s, k])
             assert [int(levels.generation[i]) for i in line] == list(range(len(line)))
 
 

@@ -25,7 +25,7 @@ def test_seed_3_alone_equals_seed_3_of_five():
     for a, b in zip(*map(jax.tree.leaves, (of_five.learner.student, alone.learner.student)), strict=True):
         assert np.allclose(a, b, atol=1e-5)
     assert np.array_equal(of_five.buffer.id, alone.buffer.id)
-    assert all(np.array_equal(a, b) for a, b in zip(of_five.buffer.levels, alone.buffer.levels, strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(of_five.buffer.level, alone.buffer.level, strict=True))
     assert np.allclose(of_five.buffer.score, alone.buffer.score, atol=1e-5)
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import jax
 
-from tutelage.curricula.classroom import Classroom, State
+from tutelage.curricula.classroom import Classroom
 from tutelage.curricula.plr_parallel import ParallelPLR
+from tutelage.curricula.state import State
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
 from tutelage.curricula import mixture as mixtures
-from tutelage.curricula.classroom import Classroom, Curated, State, Trial, next_cycle, when
+from tutelage.curricula.classroom import Classroom
+from tutelage.curricula.curated import Curated, Trial, episode_totals
 from tutelage.curricula.mixture import Mixture
 from tutelage.curricula.progress import History, remember
+from tutelage.curricula.seeds import when
+from tutelage.curricula.state import State
 from tutelage.env import BoxDesign, Level
 
 SIDE = 2.0  # tasks live in [0, 2]ⁿ, whatever the ranges of the parameters
@@ -75,12 +78,13 @@ class ALPGMM(Curated):
 
     def cycle(self, room: Classroom, s: State) -> State:
         """Propose a queue of tasks for every slot, roll out, tell the teacher, learn."""
-        s, key = next_cycle(s).next_key()
+        s, key = s.next_cycle().next_key()
         key_tasks, key_levels, key_fit = jax.random.split(key, 3)
-        tasks = self.propose(key_tasks, s.own, (room.slots, self._queue_length(room)))
+        tasks = self.propose(key_tasks, s.own, (room.slots, self.queue_length(room)))
         pool = make_levels(room, key_levels, tasks)
         queue = jnp.arange(tasks.shape[0] * tasks.shape[1], dtype=jnp.int32).reshape(tasks.shape[:2])
-        s, trial = self._roll_out(room, s, pool, queue, None, "explore")
+        s, trial = self.play_queue(room, s, pool, queue, None)
+        s = s.note(episode_totals("explore", trial))
         s = self.tell(key_fit, s, tasks, trial)
         s = self.learn(room, s, trial)
         return self.offer(s, jax.tree.map(lambda x: x[queue[:, 0]], pool), trial, "explore")
@@ -108,10 +112,9 @@ class ALPGMM(Curated):
         reward = jnp.clip((returns - self.lowest_return) / (self.highest_return - self.lowest_return), 0.0, 1.0)
         teacher, alps = self.observe(key, s.own, tasks, reward, ended)
         components = teacher.mixture.used.sum(dtype=jnp.float32)
-        log = s.log and s.log.note(
-            alp_gmm__alp=(alps.sum(), ended.sum(dtype=jnp.float32)), alp_gmm__components=(components, jnp.float32(1))
-        )
-        return replace(s, own=teacher, log=log)
+        alp = (alps.sum(), ended.sum(dtype=jnp.float32))
+        s = s.note({"alp_gmm/alp": alp, "alp_gmm/components": (components, jnp.float32(1))})
+        return replace(s, own=teacher)
 
     def observe(
         self, key: Key[Array, ""], teacher: Knowledge, tasks: Array, rewards: Array, valid: Bool[Array, " E"]
@@ -121,10 +124,9 @@ class ALPGMM(Curated):
         history, alps = remember(teacher.history, tasks, rewards, valid)
         teacher = replace(teacher, history=history)
         due = history.count // self.fit_rate > before
-        teacher, _ = when(due, lambda a: (self.fit(a[1], a[0]), a[1]), (teacher, key))
-        return teacher, alps
+        return when(due, self.fit, teacher, key), alps
 
-    def fit(self, key: Key[Array, ""], teacher: Knowledge) -> Knowledge:
+    def fit(self, teacher: Knowledge, key: Key[Array, ""]) -> Knowledge:
         """A mixture of the latest tasks and their ALP; the old one stays if none could be fitted."""
         points = teacher.history.latest(self.fit_rate)
         new, aic = mixtures.fit_best(key, points, (self.fewest, self.most))

@@ -8,16 +8,16 @@ emptied, so the filled slots are always 0 … filled − 1.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 
+from tutelage.curricula.record import Record, blank
 from tutelage.env import Level
 
 Prioritisation = Literal["rank", "proportional", "top-k"]
@@ -76,25 +76,30 @@ class BufferConfig:
         return max(1, math.ceil(self.min_fill * self.capacity - 1e-6))  # 0.07 · 100 is a little more than 7
 
 
-class Buffer(eqx.Module):
-    """K slots. What an unfilled slot holds besides score 0 and id −1 means nothing."""
+class Buffer(Record):
+    """K records, one a slot. What an unfilled slot holds besides score 0 and id −1 means nothing.
 
-    levels: Level
-    """Stacked levels, every leaf `[K, …]`."""
-    score: Float[Array, " K"]
+    buffer = empty(level, config)                              # room for levels like this one
+    buffer, verdict = insert(buffer, config, candidates)       # those good enough are in
+    slots, buffer = sample(key, buffer, config, 32)            # 32 to replay: `buffer.record.at(slots)`
+    buffer = update(buffer, slots, scores, returns, finished)  # what the student made of them
+    """
+
     best_return: Float[Array, " K"]
     """The largest undiscounted return seen on the level."""
     staleness: Int[Array, " K"]
     """Replay draws since the level was last drawn."""
     filled: Int[Array, ""]
-    id: Int[Array, " K"]
-    parent: Int[Array, " K"]
-    """Id of the level this one was edited from, −1 if none."""
-    generation: Int[Array, " K"]
-    birth: Int[Array, " K"]
-    """Student updates made when the level was admitted."""
     fingerprint: UInt32[Array, "K 2"]
     next_id: Int[Array, ""]
+
+
+class Candidates(Record):
+    """N levels that are offered to a buffer. Their ids are not read."""
+
+    best_return: Float[Array, " N"]
+    finished: Bool[Array, " N"]
+    """An episode ended on the level, so that the score is one."""
 
 
 class Inserted(NamedTuple):
@@ -109,18 +114,11 @@ class Inserted(NamedTuple):
 def empty(level_example: Level, config: BufferConfig) -> Buffer:
     """A buffer without levels, for levels of the structure, shapes and types of `level_example`."""
     slots = config.capacity
-    none = jnp.full(slots, -1, jnp.int32)
-    zero = jnp.zeros(slots, jnp.int32)
     return Buffer(
-        levels=jax.tree.map(lambda x: jnp.zeros((slots, *jnp.shape(x)), jnp.result_type(x)), level_example),
-        score=jnp.zeros(slots, jnp.float32),
-        best_return=jnp.zeros(slots, jnp.float32),
-        staleness=zero,
+        **vars(blank(level_example, slots)),
+        best_return=jnp.zeros(slots),
+        staleness=jnp.zeros(slots, jnp.int32),
         filled=jnp.int32(0),
-        id=none,
-        parent=none,
-        generation=zero,
-        birth=zero,
         fingerprint=jnp.zeros((slots, 2), jnp.uint32),
         next_id=jnp.int32(0),
     )
@@ -175,7 +173,7 @@ def sample(key: Key[Array, ""], buffer: Buffer, config: BufferConfig, n: int) ->
         return jnp.where(slots == index, 0, staleness + 1), index
 
     staleness, index = lax.scan(draw, buffer.staleness, (by_staleness, fixed, race))
-    return index, eqx.tree_at(lambda b: b.staleness, buffer, staleness)
+    return index, replace(buffer, staleness=staleness)
 
 
 def draw_more(key: Key[Array, ""], buffer: Buffer, config: BufferConfig, shape: tuple[int, ...]) -> Int[Array, "..."]:
@@ -194,7 +192,7 @@ def visit(buffer: Buffer, index: Int[Array, " N"], used: Bool[Array, " N"]) -> B
     order, total = jnp.cumsum(used, dtype=jnp.int32), jnp.sum(used, dtype=jnp.int32)
     last = jnp.zeros_like(buffer.staleness).at[index].max(jnp.where(used, order, 0))
     staleness = jnp.where(last > 0, total - last, buffer.staleness + total)
-    return eqx.tree_at(lambda b: b.staleness, buffer, staleness)
+    return replace(buffer, staleness=staleness)
 
 
 def update(
@@ -212,23 +210,13 @@ def update(
     last = jnp.full_like(buffer.staleness, -1).at[index].max(jnp.where(valid, jnp.arange(index.size), -1))
     score = jnp.where(last >= 0, scores[last], buffer.score)
     best_return = buffer.best_return.at[index].max(jnp.where(valid, best_returns, -jnp.inf))
-    return eqx.tree_at(lambda b: (b.score, b.best_return), buffer, (score, best_return))
+    return replace(buffer, score=score, best_return=best_return)
 
 
-def insert(
-    buffer: Buffer,
-    config: BufferConfig,
-    levels: Level,
-    scores: Float[Array, " N"],
-    best_returns: Float[Array, " N"],
-    valid: Bool[Array, " N"],
-    parents: Int[Array, " N"],
-    generations: Int[Array, " N"],
-    birth: Int[Array, ""] | int,
-) -> tuple[Buffer, Inserted]:
-    """Offers N candidates (`levels` stacked `[N, …]`) in order, each to the buffer the one before has left.
+def insert(buffer: Buffer, config: BufferConfig, candidates: Candidates) -> tuple[Buffer, Inserted]:
+    """Offers N candidates in order, each to the buffer the one before has left.
 
-    - not valid, or its score is not finite: skipped;
+    - not finished, or its score is not finite: skipped;
     - the level is stored already (equal `fingerprint`): no new entry; the stored score is overwritten, the best return
       is the larger one, the staleness is 0;
     - a slot is free: admitted at the next one;
@@ -237,49 +225,29 @@ def insert(
 
     Candidate i is admitted with staleness N − 1 − i and the next unused id. Weights are compared in float32.
     """
-    count = scores.shape[0]
-    prints = jax.vmap(fingerprint)(levels)
-    stored = _equal(prints, buffer.fingerprint) & _filled(buffer)
-    candidates = _Candidate(
-        number=jnp.arange(count, dtype=jnp.int32),
-        score=scores,
-        valid=valid & jnp.isfinite(scores),
-        same=_equal(prints, prints),
-    )
-    book = _Book(
-        score=buffer.score,
-        rank=_ranks(buffer.score),
-        staleness=buffer.staleness,
-        filled=buffer.filled,
-        holder=jnp.where(stored.any(1), stored.argmax(1), -1).astype(jnp.int32),
-    )
-    book, verdicts = lax.scan(lambda book, candidate: _offer(book, candidate, config), book, candidates)
-
-    new_id = buffer.next_id + jnp.cumsum(verdicts.admitted, dtype=jnp.int32) - 1
-    source, lasting = _entries(verdicts)
+    prints = jax.vmap(fingerprint)(candidates.level)
+    book, verdict = _judge(buffer, config, candidates, prints)
+    entry = _entries(verdict)
+    ids = buffer.next_id + jnp.cumsum(verdict.admitted, dtype=jnp.int32) - 1
     # Each slot is written at most once: places beyond the last slot, all different, are dropped.
-    place = jnp.where(lasting & verdicts.admitted, verdicts.slot, config.capacity + jnp.arange(count))
+    spare = config.capacity + jnp.arange(verdict.slot.size)
+    place = jnp.where(entry.lasts & verdict.admitted, verdict.slot, spare)
 
-    def put(old, new):
+    def put(old: Array, new: Array) -> Array:
         return old.at[place].set(new, mode="drop", unique_indices=True)
 
-    hit = verdicts.admitted | verdicts.merged
-    entry_id = jnp.where(source >= 0, new_id[source], buffer.id[verdicts.slot])
-    best = put(buffer.best_return, best_returns)
-    buffer = Buffer(
-        levels=jax.tree.map(put, buffer.levels, levels),
-        score=book.score,
-        best_return=best.at[verdicts.slot].max(jnp.where(lasting, best_returns, -jnp.inf)),
+    best_return = put(buffer.best_return, candidates.best_return)
+    held = jax.tree.map(put, buffer.record, replace(candidates.record, id=ids))
+    changed = Buffer(
+        **vars(replace(held, score=book.score)),
+        best_return=best_return.at[verdict.slot].max(jnp.where(entry.lasts, candidates.best_return, -jnp.inf)),
         staleness=book.staleness,
         filled=book.filled,
-        id=put(buffer.id, new_id),
-        parent=put(buffer.parent, parents),
-        generation=put(buffer.generation, generations),
-        birth=put(buffer.birth, birth),
         fingerprint=put(buffer.fingerprint, prints),
-        next_id=buffer.next_id + verdicts.admitted.sum(dtype=jnp.int32),
+        next_id=buffer.next_id + verdict.admitted.sum(dtype=jnp.int32),
     )
-    return buffer, Inserted(verdicts.admitted, jnp.where(hit, entry_id, -1))
+    held_as = jnp.where(entry.source >= 0, ids[entry.source], buffer.id[verdict.slot])
+    return changed, Inserted(verdict.admitted, jnp.where(verdict.hit, held_as, -1))
 
 
 def fingerprint(level: Level) -> UInt32[Array, "2"]:
@@ -318,6 +286,39 @@ class _Verdict(NamedTuple):
     admitted: Bool[Array, "..."]
     merged: Bool[Array, "..."]
 
+    @property
+    def hit(self) -> Bool[Array, "..."]:
+        """The slot holds the candidate's level."""
+        return self.admitted | self.merged
+
+
+class _Entries(NamedTuple):
+    """Of the buffer entry that each candidate went to."""
+
+    source: Int[Array, " N"]  # the candidate whose admission made it, −1 if it was there before
+    lasts: Bool[Array, " N"]  # no later candidate of the batch took its place
+
+
+def _judge(
+    buffer: Buffer, config: BufferConfig, candidates: Candidates, prints: UInt32[Array, "N 2"]
+) -> tuple[_Book, _Verdict]:
+    """Goes through the candidates one after another, with all but the levels themselves."""
+    stored = _equal(prints, buffer.fingerprint) & _filled(buffer)
+    queue = _Candidate(
+        number=jnp.arange(prints.shape[0], dtype=jnp.int32),
+        score=candidates.score,
+        valid=candidates.finished & jnp.isfinite(candidates.score),
+        same=_equal(prints, prints),
+    )
+    book = _Book(
+        score=buffer.score,
+        rank=_ranks(buffer.score),
+        staleness=buffer.staleness,
+        filled=buffer.filled,
+        holder=jnp.where(stored.any(1), stored.argmax(1), -1).astype(jnp.int32),
+    )
+    return lax.scan(lambda book, candidate: _offer(book, candidate, config), book, queue)
+
 
 def _offer(book: _Book, candidate: _Candidate, config: BufferConfig) -> tuple[_Book, _Verdict]:
     capacity, batch = config.capacity, book.holder.size
@@ -347,17 +348,14 @@ def _offer(book: _Book, candidate: _Candidate, config: BufferConfig) -> tuple[_B
     return book, _Verdict(slot, admitted, merged)
 
 
-def _entries(verdicts: _Verdict) -> tuple[Int[Array, " N"], Bool[Array, " N"]]:
-    """The candidate whose admission made the entry that i went to (−1: it was there before), and if it is still there.
-
-    Both are about the candidates that went to the same slot: the last one admitted up to i, and any admitted after i.
-    """
-    hit = verdicts.admitted | verdicts.merged
+def _entries(verdict: _Verdict) -> _Entries:
+    """Both are about candidates that went to one slot: the last one admitted up to i, and any admitted after i."""
+    hit = verdict.hit
     number = jnp.arange(hit.size)
-    admitted_here = (verdicts.slot[:, None] == verdicts.slot) & verdicts.admitted & hit[:, None]
+    admitted_here = (verdict.slot[:, None] == verdict.slot) & verdict.admitted & hit[:, None]
     later = number > number[:, None]
     source = jnp.max(jnp.where(admitted_here & ~later, number, -1), axis=1)
-    return source, hit & ~jnp.any(admitted_here & later, axis=1)
+    return _Entries(source, hit & ~jnp.any(admitted_here & later, axis=1))
 
 
 def _filled(buffer: Buffer) -> Bool[Array, " K"]:

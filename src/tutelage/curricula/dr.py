@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tutelage.curricula.classroom import Classroom, Curated, State, next_cycle
+from tutelage.curricula.classroom import Classroom
+from tutelage.curricula.curated import Curated
+from tutelage.curricula.state import State
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,7 @@ class DR(Curated):
 
     def cycle(self, room: Classroom, s: State) -> State:
         """Generate levels, roll out, learn."""
-        s, key = next_cycle(s).next_key()
+        s, key = s.next_cycle().next_key()
         levels = self.generate(room, key)
         s, trial = self.play(room, s, levels, "explore")
         s = self.learn(room, s, trial)

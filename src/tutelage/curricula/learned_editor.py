@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from tutelage.curricula.accel import ACCEL
-from tutelage.curricula.classroom import Classroom, State
+from tutelage.curricula.classroom import Classroom
 from tutelage.curricula.drafting import editing
+from tutelage.curricula.state import State
 from tutelage.curricula.teacher import Cast, Teacher, noted
 from tutelage.env import StepEdit
 
@@ -44,7 +44,7 @@ class LearnedEditor(ACCEL):
     def edit(self, room: Classroom, s: State, parents: Int[Array, " P"]) -> State:
         """Let the editor make children, score them, keep those of high regret; the editor learns from their scores."""
         s, key = s.next_key()
-        levels = jax.tree.map(lambda x: x[parents], s.buffer.levels)
+        levels = s.buffer.record.at(parents).level
         work = self.editor.make(key, s.own.teacher, editing(room.design, self.edits), room.slots, levels)
         s, trial = self.play(room, s, work.levels, "edit")
         s = self.offer(s, work.levels, trial, "edit", parents)
@@ -52,5 +52,5 @@ class LearnedEditor(ACCEL):
 
 
 def positive_value_loss(advantage: Float[Array, "T P"]) -> Float[Array, " P"]:
-    """Each slot's mean_t max(A_t, 0) over all steps of the rollout, clipped to [−1, 1]."""
+    """Each slot's mean_t max(A_t, 0), Equation 5, over all steps of the rollout; clipped to [−1, 1]."""
     return jnp.clip(jnp.maximum(advantage, 0.0).mean(axis=0), -1.0, 1.0)

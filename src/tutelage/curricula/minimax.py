@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tutelage.curricula.classroom import Classroom, State, next_cycle
+from tutelage.curricula.classroom import Classroom
+from tutelage.curricula.state import State
 from tutelage.curricula.teacher import Taught, max_return
 
 
@@ -14,7 +15,7 @@ class Minimax(Taught):
 
     def cycle(self, room: Classroom, s: State) -> State:
         """The teacher designs, the student plays and learns, the teacher learns from the student's return."""
-        s, work = self.design(room, next_cycle(s))
+        s, work = self.design(room, s.next_cycle())
         s, trial = self.play(room, s, work.levels, "explore")
         s = self.learn(room, s, trial)
         s = self.offer(s, work.levels, trial, "explore")

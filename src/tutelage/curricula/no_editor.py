@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tutelage.curricula.classroom import Classroom, State
+from tutelage.curricula.classroom import Classroom
 from tutelage.curricula.robust_plr import RobustPLR
+from tutelage.curricula.state import State
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from tutelage.curricula.classroom import Classroom, State, Trial, next_cycle
+from tutelage.curricula.classroom import Classroom
+from tutelage.curricula.curated import Trial
+from tutelage.curricula.state import State
 from tutelage.curricula.teacher import Cast, Taught, max_return, mean_return
 from tutelage.student.ppo import Learner
 from tutelage.student.rollout import Episodes
@@ -48,7 +50,7 @@ class PAIRED(Taught):
 
     def cycle(self, room: Classroom, s: State) -> State:
         """The teacher designs, both students play and learn, the teacher learns from their regret."""
-        s, work = self.design(room, next_cycle(s))
+        s, work = self.design(room, s.next_cycle())
 
         def attend(s: State) -> tuple[State, Trial]:
             s, trial = self.play(room, s, work.levels, "explore")
@@ -64,8 +66,8 @@ class PAIRED(Taught):
         its, trial = act(self.enter(s))
         ended = trial.episodes.ended
         total = jnp.where(ended, trial.episodes.returns, 0.0).sum()
-        log = s.log and s.log.note(antagonist__return=(total, ended.sum(dtype=jnp.float32)))
-        return replace(self.leave(s, its), log=log), trial
+        s = s.note({"antagonist/return": (total, ended.sum(dtype=jnp.float32))})
+        return self.leave(s, its), trial
 
     def enter(self, s: State) -> State:
         """The state with the antagonist for the student."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from tutelage.curricula import buffer as buffers
-from tutelage.curricula.classroom import Classroom, Curated, State, Trial, next_cycle, when
+from tutelage.curricula.classroom import Classroom
+from tutelage.curricula.curated import Curated, Trial, explore_or_replay
+from tutelage.curricula.state import State
 from tutelage.env import Level
 
 
@@ -36,10 +37,7 @@ class ParallelPLR(Curated):
 
     def cycle(self, room: Classroom, s: State) -> State:
         """All new levels, or new and replayed ones and an update on the latter."""
-        replay = self.decide(s)
-        s = next_cycle(s)
-        s = when(~replay, lambda s: self.explore(room, s), s)
-        return when(replay, lambda s: self.replay(room, s), s)
+        return explore_or_replay(self, room, s)
 
     def explore(self, room: Classroom, s: State) -> State:
         """Score new levels in all slots and keep those of high regret."""
@@ -62,7 +60,7 @@ class ParallelPLR(Curated):
         """P slots of the buffer, and the levels in them."""
         s, key = s.next_key()
         drawn, buffer = buffers.sample(key, s.buffer, self.buffer, room.slots)
-        return replace(s, buffer=buffer), drawn, jax.tree.map(lambda x: x[drawn], buffer.levels)
+        return replace(s, buffer=buffer), drawn, buffer.record.at(drawn).level
 
     def known_returns(self, room: Classroom, s: State, drawn: Int[Array, " P"]) -> Array:
         """The best return on each level of a rollout so far, the replayed ones first; nothing is known of the rest."""
@@ -70,5 +68,5 @@ class ParallelPLR(Curated):
 
     def renew(self, s: State, drawn: Int[Array, " P"], trial: Trial) -> State:
         """Overwrites the scores of the replayed levels."""
-        marks = jax.tree.map(lambda x: x[:, 0], trial.marks)
+        marks = trial.first_marks
         return replace(s, buffer=buffers.update(s.buffer, drawn, marks.score, marks.best_return, marks.finished))

@@ -10,8 +10,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Key
 
 from tutelage.curricula.buffer import Buffer
-from tutelage.curricula.classroom import Classroom, State, Trial, next_cycle, when
+from tutelage.curricula.classroom import Classroom
+from tutelage.curricula.curated import Trial, explore_or_replay
 from tutelage.curricula.paired import PAIRED, Rivals
+from tutelage.curricula.state import State
 from tutelage.student.rollout import Rollout
 
 
@@ -43,10 +45,7 @@ class REPAIRED(PAIRED):
 
     def cycle(self, room: Classroom, s: State) -> State:
         """Score new levels and teach the teacher, or replay and teach the students."""
-        replay = self.decide(s)
-        s = next_cycle(s)
-        s = when(~replay, lambda s: self.explore(room, s), s)
-        return when(replay, lambda s: self.replay(room, s), s)
+        return explore_or_replay(self, room, s)
 
     def explore(self, room: Classroom, s: State) -> State:
         """Both students try the teacher's levels and keep those of high regret; the teacher learns."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tutelage.curricula.classroom import Classroom, Curated, State, next_cycle, when
+from tutelage.curricula.classroom import Classroom
+from tutelage.curricula.curated import Curated, explore_or_replay
+from tutelage.curricula.state import State
 
 
 @dataclass(frozen=True)
@@ -13,10 +15,7 @@ class RobustPLR(Curated):
 
     def cycle(self, room: Classroom, s: State) -> State:
         """Explore without learning, or replay and learn."""
-        replay = self.decide(s)
-        s = next_cycle(s)
-        s = when(~replay, lambda s: self.explore(room, s), s)
-        return when(replay, lambda s: self.replay(room, s), s)
+        return explore_or_replay(self, room, s)
 
     def explore(self, room: Classroom, s: State) -> State:
         """Score new levels and keep those of high regret."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +12,13 @@ from jaxtyping import Array, Float, Key, PyTree
 
 from tutelage.curricula import buffer as buffers
 from tutelage.curricula.buffer import Buffer, BufferConfig
-from tutelage.curricula.classroom import Classroom, Curated, Journal, State, next_cycle, when
+from tutelage.curricula.classroom import Classroom
+from tutelage.curricula.curated import Curated
+from tutelage.curricula.log import Journal
+from tutelage.curricula.record import newborn
 from tutelage.curricula.scores import Evidence, Marks, ScoreName, mark
+from tutelage.curricula.seeds import when
+from tutelage.curricula.state import State
 from tutelage.env import Level
 from tutelage.student.rollout import episodes, rollout
 
@@ -60,12 +66,12 @@ class SFL(Curated):
 
     def cycle(self, room: Classroom, s: State) -> State:
         """Search if it is time; then roll out on chosen and on new levels, and learn from both."""
-        s = when(s.updates % self.scout_every == 0, lambda s: self.scout(room, s), next_cycle(s))
+        s = when(s.updates % self.scout_every == 0, partial(self.scout, room), s.next_cycle())
         s, key = s.next_key()
         key_drawn, key_new = jax.random.split(key)
         count = round(self.chosen_share * room.slots)
         drawn = jax.random.randint(key_drawn, (count,), 0, self.buffer.capacity)
-        chosen = jax.tree.map(lambda x: x[drawn], s.buffer.levels)
+        chosen = s.buffer.record.at(drawn).level
         new = self.generate(room, key_new, room.slots - count)
         s, trial = self.play_together(room, s, {"replay": chosen, "explore": new})
         return self.learn(room, s, trial)
@@ -86,10 +92,9 @@ class SFL(Curated):
         s = replace(s, buffer=_replaced(s, levels, score, best_return), rollouts=self._rollouts_after_scouting(room, s))
         if s.log is None:
             return s
-        b = s.buffer
-        entries = Journal(levels, b.id, b.parent, b.generation, b.birth, score, jnp.ones_like(score, bool))
+        entries = Journal(**vars(s.buffer.record), admitted=jnp.ones_like(score, bool))
         notes = {name: (x.sum(), jnp.float32(x.size)) for name, x in zip(self.notes, (score, marks.score), strict=True)}
-        return replace(s, log=s.log.write(entries).note(**notes))
+        return replace(s, log=s.log.write(entries)).note(notes)
 
     def _scout_steps(self, room: Classroom) -> int:
         return self.scout_episodes * room.env.max_steps
@@ -114,16 +119,12 @@ def learnability(room: Classroom, key: Key[Array, ""], student: PyTree, levels: 
 def _replaced(s: State, levels: Level, score: Float[Array, " K"], best_return: Float[Array, " K"]) -> Buffer:
     """A buffer of these levels alone, with ids never used before."""
     count, old = score.shape[0], s.buffer
+    record = newborn(levels, score, s.updates)
     return Buffer(
-        levels=levels,
-        score=score,
+        **vars(replace(record, id=old.next_id + jnp.arange(count, dtype=jnp.int32))),
         best_return=best_return,
         staleness=jnp.zeros_like(old.staleness),
         filled=jnp.int32(count),
-        id=old.next_id + jnp.arange(count, dtype=jnp.int32),
-        parent=jnp.full_like(old.parent, -1),
-        generation=jnp.zeros_like(old.generation),
-        birth=jnp.broadcast_to(s.updates, old.birth.shape),
         fingerprint=jax.vmap(buffers.fingerprint)(levels),
         next_id=old.next_id + count,
     )

@@ -10,8 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from tutelage.curricula.classroom import Classroom, Curated, State
+from tutelage.curricula.classroom import Classroom
+from tutelage.curricula.curated import Curated
 from tutelage.curricula.drafting import Drafting, designing
+from tutelage.curricula.state import State
 from tutelage.env import BoxDesign, Level, Procedure, StepDesign
 from tutelage.student import ppo as ppos
 from tutelage.student.nets import StudentConfig
@@ -73,8 +75,8 @@ class Teacher:
         s, key = s.next_key()
         teacher, losses = self.learn(key, s.own.teacher, r, gain)
         values = zip(noted(name), (gain.mean(), losses["entropy"]), strict=True)
-        log = s.log and s.log.note(**{name: (value, jnp.ones(())) for name, value in values})
-        return replace(s, own=replace(s.own, teacher=teacher), log=log)
+        s = s.note({name: (value, jnp.ones(())) for name, value in values})
+        return replace(s, own=replace(s.own, teacher=teacher))
 
 
 def noted(name: str) -> tuple[str, str]:

@@ -104,6 +104,6 @@ def levels_of(tree: Tree, levels: Sequence[int], metrics: dict[str, np.ndarray])
     for n, place in enumerate(tree.pedigree.places[list(levels)]):
         id_, parent, generation, birth = (int(getattr(admitted, name)[place]) for name in WHOLE)
         measures = {name: float(values[n]) for name, values in metrics.items()}
-        level, score = admitted.level(int(place)), float(admitted.score[place])
-        found.append(Found(tree.pedigree.seed, id_, parent, generation, birth, score, measures, level))
+        level, score = admitted.at(int(place)).level, float(admitted.score[place])
+        found.append(Found(level, id_, parent, generation, birth, score, tree.pedigree.seed, measures))
     return found

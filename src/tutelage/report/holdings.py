@@ -33,7 +33,7 @@ class Holdings:
         id_, parent, generation, birth = (int(self.facts[name][n]) for name in FACTS[:-1])
         metrics = {name: float(values[n]) for name, values in self.metrics.items()}
         level, score = jax.tree.map(lambda x: x[n], self.levels), float(self.facts["score"][n])
-        return Found(self.seed, id_, parent, generation, birth, score, metrics, level)
+        return Found(level, id_, parent, generation, birth, score, self.seed, metrics)
 
 
 def holdings(member: Member, updates: int | None = None, top: int | None = None) -> list[Holdings]:
@@ -44,7 +44,7 @@ def holdings(member: Member, updates: int | None = None, top: int | None = None)
     orders = [np.argsort(-buffer.score[s, : buffer.filled[s]], kind="stable")[:top] for s in places]
     found = []
     for seed, s, order in zip(member.seeds, places, orders, strict=True):
-        levels = jax.tree.map(lambda x, s=s, order=order: x[s][order], buffer.levels)
+        levels = jax.tree.map(lambda x, s=s, order=order: x[s][order], buffer.level)
         facts = {name: np.asarray(getattr(buffer, name)[s][order]) for name in FACTS}
         found.append(Holdings(seed, done, facts, described(member, levels), levels))
     return found

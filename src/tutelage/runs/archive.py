@@ -6,39 +6,33 @@ One file for each stretch between checkpoints, so that a resumed run can drop wh
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Int
 
-from tutelage.curricula.classroom import Journal
+from tutelage.curricula.log import Journal
+from tutelage.curricula.record import Record
 from tutelage.env import Level
 from tutelage.errors import UserError
 from tutelage.runs.storage import Damaged, read_arrays, write_arrays
 
-FACTS = ("seed", "id", "parent", "generation", "birth", "score")
 
+class Admitted(Record):
+    """Levels of several seeds in order of admission, with the score they had then; NumPy's arrays."""
 
-@dataclass(frozen=True)
-class Admitted:
-    """Levels in order of admission, `[N]` each; `levels` stacked likewise."""
-
-    seed: np.ndarray
-    id: np.ndarray
-    parent: np.ndarray
-    generation: np.ndarray
-    birth: np.ndarray
-    score: np.ndarray
-    levels: Level
+    seed: Int[np.ndarray, "*many"]
 
     def __len__(self) -> int:
         return len(self.id)
 
-    def level(self, i: int) -> Level:
-        """The i-th level."""
-        return jax.tree.map(lambda x: x[i], self.levels)
+    @property
+    def levels(self) -> Level:
+        """The levels alone, stacked."""
+        return self.level
 
     def find(self, seed: int, level_id: int) -> int:
         """The position of a level, by the seed it belongs to and its id."""
@@ -62,27 +56,26 @@ class Admitted:
         return int(ids.max()) if len(ids) else -1
 
 
+FACTS = tuple(f.name for f in fields(Admitted) if f.name != "level")
+
+
 def admitted_from(journal: Journal, rows: Any, seeds: list[int]) -> Admitted:
     """What a stretch of training admitted: the journal's arrays are `[S, R, P, …]`, `rows` `[S]` were written."""
     written = np.arange(journal.admitted.shape[1])[None, :, None] < np.asarray(rows)[:, None, None]
     chosen = np.asarray(journal.admitted) & written
     seed = np.broadcast_to(np.asarray(seeds)[:, None, None], chosen.shape)[chosen]
-    facts = {name: np.asarray(getattr(journal, name))[chosen] for name in FACTS[1:]}
-    levels = jax.tree.map(lambda x: np.asarray(x)[chosen], journal.levels)
-    return Admitted(seed=seed.astype(np.int32), levels=levels, **facts)
+    return Admitted(**vars(jax.tree.map(np.asarray, journal.record).at(chosen)), seed=seed.astype(np.int32))
 
 
 def concatenate(parts: list[Admitted]) -> Admitted:
     """Several stretches as one."""
-    facts = {name: np.concatenate([getattr(p, name) for p in parts]) for name in FACTS}
-    levels = jax.tree.map(lambda *x: np.concatenate(x), *[p.levels for p in parts])
-    return Admitted(levels=levels, **facts)
+    return jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
 
 def write(folder: Path, updates: int, levels: Admitted) -> None:
     """Saves the levels admitted up to a checkpoint since the one before it."""
     arrays = {name: getattr(levels, name) for name in FACTS}
-    arrays |= {f"level/{i}": _pack(x) for i, x in enumerate(jax.tree.leaves(levels.levels))}
+    arrays |= {f"level/{i}": _pack(x) for i, x in enumerate(jax.tree.leaves(levels.level))}
     write_arrays(folder / f"{updates:08d}.safetensors", arrays, {"updates": updates})
 
 
@@ -114,7 +107,7 @@ def _read_segment(path: Path, example: Level) -> Admitted:
         raise UserError(f"{path.parent}: {error}.") from error
     leaves, structure = jax.tree.flatten(example)
     unpacked = [_unpack(arrays[f"level/{i}"], leaf) for i, leaf in enumerate(leaves)]
-    return Admitted(levels=jax.tree.unflatten(structure, unpacked), **{name: arrays[name] for name in FACTS})
+    return Admitted(level=jax.tree.unflatten(structure, unpacked), **{name: arrays[name] for name in FACTS})
 
 
 def _pack(x: np.ndarray) -> np.ndarray:

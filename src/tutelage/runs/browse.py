@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from tutelage.env import Level
+from tutelage.curricula.record import Record
 from tutelage.errors import UserError
 from tutelage.runs.run import Run
 
 
-@dataclass(frozen=True)
-class Found:
-    """A level with its history and measures."""
+class Found(Record):
+    """A level with its seed and its measures; all but the level in plain numbers."""
 
     seed: int
-    id: int
-    parent: int
-    generation: int
-    birth: int
-    score: float
     metrics: dict[str, float]
-    level: Level
+
+    @staticmethod
+    def of(record: Record, seed: int, metrics: dict[str, Any]) -> Found:
+        """From the record of one level, and what its measures came to."""
+        plain = {k: v if k == "level" else v.item() for k, v in vars(record).items()}
+        return Found(**plain, seed=seed, metrics={k: float(v) for k, v in metrics.items()})
 
     def facts(self) -> dict[str, Any]:
         """Everything but the level itself, as plain data."""
@@ -42,9 +41,7 @@ def best(run: Run, top: int, seed: int | None = None, updates: int | None = None
     chosen = [seeds.index(_known(run, seed))] if seed is not None else range(len(seeds))
     places = [(float(buffer.score[s, k]), s, k) for s in chosen for k in range(int(buffer.filled[s]))]
     places = sorted(places, key=lambda p: (-p[0], p[1], p[2]))[:top]
-    levels = [jax.tree.map(lambda x, s=s, k=k: x[s, k], buffer.levels) for _, s, k in places]
-    facts = [{"seed": seeds[s], "score": score, **_history(buffer, (s, k))} for score, s, k in places]
-    return _measured(run, facts, levels)
+    return _measured(run, [(seeds[s], buffer.record.at((s, k))) for _, s, k in places])
 
 
 def ancestors(run: Run, level_id: int, seed: int | None = None) -> list[Found]:
@@ -52,12 +49,7 @@ def ancestors(run: Run, level_id: int, seed: int | None = None) -> list[Found]:
     seed = run.config.seed if seed is None else _known(run, seed)
     admitted = run.levels()
     line = admitted.lineage(seed, level_id)
-    facts = [{"seed": seed, "score": float(admitted.score[i]), **_history(admitted, i)} for i in line]
-    return _measured(run, facts, [admitted.level(i) for i in line])
-
-
-def _history(levels: Any, where: Any) -> dict[str, int]:
-    return {name: int(getattr(levels, name)[where]) for name in ("id", "parent", "generation", "birth")}
+    return _measured(run, [(seed, admitted.record.at(i)) for i in line])
 
 
 def _known(run: Run, seed: int) -> int:
@@ -66,10 +58,10 @@ def _known(run: Run, seed: int) -> int:
     return seed
 
 
-def _measured(run: Run, facts: list[dict[str, Any]], levels: list[Level]) -> list[Found]:
-    if not levels:
+def _measured(run: Run, chosen: Sequence[tuple[int, Record]]) -> list[Found]:
+    """Records by seed, with their measures."""
+    if not chosen:
         return []
-    stacked = jax.tree.map(lambda *x: np.stack(x), *levels)
+    stacked = jax.tree.map(lambda *x: np.stack(x), *[record.level for _, record in chosen])
     described = jax.device_get(jax.jit(jax.vmap(run.config.env.design().describe))(stacked))
-    metrics = [{k: float(v[n]) for k, v in described.items()} for n in range(len(levels))]
-    return [Found(metrics=m, level=level, **f) for f, m, level in zip(facts, metrics, levels, strict=True)]
+    return [Found.of(record, seed, {k: v[n] for k, v in described.items()}) for n, (seed, record) in enumerate(chosen)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tutelage.errors import UserError
 from tutelage.runs.storage import Damaged, fill, named_leaves, read_arrays, write_arrays
 
 SUFFIX = ".safetensors"
+RENAMED = {".buffer.levels": ".buffer.level"}  # parts of arrays' names that older files have, and what they are today
 
 
 def path_of(folder: Path, updates: int) -> Path:
@@ -39,7 +41,14 @@ def load(folder: Path, updates: int, template: PyTree) -> PyTree:
     arrays, header = read_arrays(path_of(folder, updates))
     if header.get("updates") != updates:
         raise Damaged(f"{path_of(folder, updates).name} is really the checkpoint of update {header.get('updates')}")
-    return fill(template, arrays)
+    return fill(template, {todays_name(name): array for name, array in arrays.items()})
+
+
+def todays_name(name: str) -> str:
+    """What an array of a checkpoint is called today."""
+    for old, new in RENAMED.items():
+        name = re.sub(re.escape(old) + r"(?!\w)", new, name)
+    return name
 
 
 def load_newest(folder: Path, template: PyTree, warn: Callable[[str], None]) -> tuple[int, PyTree]:

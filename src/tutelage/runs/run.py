@@ -12,7 +12,7 @@ from typing import Any
 import jax
 from jaxtyping import PyTree
 
-from tutelage.curricula.classroom import State
+from tutelage.curricula.state import State
 from tutelage.env import Domain, HasOriginal, Suite, TestLevel
 from tutelage.errors import UserError
 from tutelage.runs import archive, checkpoint, metrics, presets

@@ -16,7 +16,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Int
 
-from tutelage.curricula.classroom import Classroom, Curriculum, Log, State, survey, when
+from tutelage.curricula.classroom import Classroom, Curriculum
+from tutelage.curricula.log import Log, survey
+from tutelage.curricula.seeds import when
+from tutelage.curricula.state import State
 from tutelage.errors import UserError
 from tutelage.runs import archive, checkpoint, history, metrics, presets
 from tutelage.runs import config as configs
@@ -37,8 +40,7 @@ def advance(room: Classroom, method: Curriculum, states: State, target: Int[Arra
     A seed that is there already waits, so that at a target all seeds have learned exactly as often. The log of the
     returned state covers this call.
     """
-    example = jax.eval_shape(room.design.sample, jax.random.key(0))
-    level = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), example)
+    level = jax.eval_shape(room.design.sample, jax.random.key(0))
     blank = Log.blank(level, room.slots, method.journal_rows(room, CYCLES_PER_CALL), method.notes)
     seeds = states.updates.shape[0]
     states = states.with_log(jax.tree.map(lambda x: jnp.broadcast_to(x, (seeds, *x.shape)), blank))
@@ -94,7 +96,7 @@ class Trainer:
         self.room = config.classroom()
         self.seeds = list(config.all_seeds)
         self._advance = jax.jit(lambda s, target: advance(self.room, config.method, s, target), donate_argnums=0)
-        self._survey = jax.jit(jax.vmap(lambda s: survey(self.room, config.method, s)))
+        self._survey = jax.jit(jax.vmap(lambda buffer: survey(self.room.design, buffer, config.method.buffer)))
         self._tally = _Tally()
         self._latest: dict[str, float] = {}
         self._began: float | None = None  # when the first call came back: compiling must not count
@@ -149,7 +151,7 @@ class Trainer:
         return (self._env_steps(state) - self._before[1]) / max(self._elapsed(), 1e-9)
 
     def _log(self, state: State, updates: int, sinks: list[metrics.Sink]) -> None:
-        buffer = jax.device_get(self._survey(state))
+        buffer = jax.device_get(self._survey(state.buffer))
         cycles, rollouts = np.asarray(state.cycles, np.int64), np.asarray(state.rollouts, np.int64)
         held_out = self._validate(state, updates)
         rows = []
@@ -172,7 +174,7 @@ class Trainer:
         pictures = {}
         for i, seed in enumerate(self.seeds):
             best = np.argsort(-buffer.score[i, : int(buffer.filled[i])])[:SHOWN_LEVELS]
-            drawn = [self.room.design.render(jax.tree.map(lambda x, i=i, k=k: x[i, k], buffer.levels)) for k in best]
+            drawn = [self.room.design.render(buffer.record.at((i, k)).level) for k in best]
             if drawn:
                 pictures[f"levels/seed{seed}"] = np.concatenate(drawn, axis=1)
         for sink in sinks:

@@ -1,0 +1,211 @@
+"""The steps that methods are written in: decide, generate, play, replay, learn, offer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar, Literal, Protocol, runtime_checkable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from tutelage.curricula import buffer as buffers
+from tutelage.curricula.buffer import Buffer, BufferConfig, Candidates
+from tutelage.curricula.classroom import Classroom
+from tutelage.curricula.log import Journal, Totals
+from tutelage.curricula.record import newborn
+from tutelage.curricula.scores import Evidence, Marks, Reduction, ScoreName, mark
+from tutelage.curricula.seeds import shared_uniform, when
+from tutelage.curricula.state import State
+from tutelage.env import DesignSpace, Level
+from tutelage.student import ppo as ppos
+from tutelage.student.ppo import Learner
+from tutelage.student.rollout import Episodes, Rollout, episodes, gae, rollout
+
+
+class Trial(eqx.Module):
+    """A rollout and all that was computed from it."""
+
+    rollout: Rollout
+    episodes: Episodes
+    solved: Bool[Array, "T P"]
+    advantage: Float[Array, "T P"]
+    target: Float[Array, "T P"]
+    marks: Marks
+
+    def part(self, first: int, count: int) -> Trial:
+        """What happened in `count` neighbouring slots of a rollout."""
+        chosen = slice(first, first + count)
+        over_time = (self.rollout, self.episodes, self.solved, self.advantage, self.target)
+        r, eps, solved, advantage, target = jax.tree.map(lambda x: x[:, chosen], over_time)
+        return Trial(r, eps, solved, advantage, target, jax.tree.map(lambda x: x[chosen], self.marks))
+
+    @property
+    def first_marks(self) -> Marks:
+        """What became of the first level of every slot, `[P]` each."""
+        return jax.tree.map(lambda x: x[:, 0], self.marks)
+
+
+@dataclass(frozen=True)
+class Curated:
+    """What methods that keep a level buffer have in common."""
+
+    needs: ClassVar[type | tuple[type, ...]] = DesignSpace
+
+    buffer: BufferConfig = BufferConfig()
+    """The level replay buffer."""
+    score: ScoreName = "pvl"
+    """Estimate of regret: positive value loss, MaxMC, value L1, signed value loss; or learnability p(1 − p)."""
+    score_over: Reduction = "mean"
+    """Score of a level that finished several episodes in one rollout: their mean, or the last one."""
+    after_episode: Literal["redraw", "repeat"] = "redraw"
+    """What a replay slot plays when an episode ends: 'redraw' a level from the buffer, or 'repeat' the same one."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """No quantities but those every method notes."""
+        return ()
+
+    def journal_rows(self, room: Classroom, cycles: int) -> int:
+        """One for each cycle."""
+        return cycles
+
+    def init(self, room: Classroom, key: Key[Array, ""]) -> State:
+        """A fresh student and an empty buffer."""
+        key, key_student, key_level = jax.random.split(key, 3)
+        level = jax.eval_shape(room.design.sample, key_level)
+        zero = jnp.zeros((), jnp.int32)
+        learner = Learner.of(room.new_student(key_student), room.ppo)
+        return State(key, learner, buffers.empty(level, self.buffer), zero, zero, zero, zero, None)
+
+    def decide(self, s: State) -> Bool[Array, ""]:
+        """Whether the next levels come from the buffer."""
+        return buffers.may_replay(s.buffer, self.buffer, shared_uniform(s, 0))
+
+    def generate(self, room: Classroom, key: Key[Array, ""], count: int | None = None) -> Level:
+        """New levels from the design space: one a slot, or as many as asked for."""
+        return jax.vmap(room.design.sample)(jax.random.split(key, room.slots if count is None else count))
+
+    def play(self, room: Classroom, s: State, levels: Level, phase: str) -> tuple[State, Trial]:
+        """Rolls the student out on one level a slot, each repeated while the rollout lasts, and scores them."""
+        return self.play_together(room, s, {phase: levels})
+
+    def play_together(
+        self, room: Classroom, s: State, groups: Mapping[str, Level], best: Float[Array, " N"] | None = None
+    ) -> tuple[State, Trial]:
+        """`play` for several groups of levels side by side in one rollout, each called by its phase.
+
+        The slots are in the order of the groups; `best` are the best returns known of their levels, −∞ for none.
+        """
+        pool = jax.tree.map(lambda *x: jnp.concatenate(x), *groups.values())
+        sizes = [jax.tree.leaves(levels)[0].shape[0] for levels in groups.values()]
+        queue = jnp.arange(sum(sizes), dtype=jnp.int32)[:, None]
+        s, trial = self.play_queue(room, s, pool, queue, None if best is None else best[:, None])
+        first = 0
+        for phase, size in zip(groups, sizes, strict=True):
+            s = s.note(episode_totals(phase, trial.part(first, size)))
+            first += size
+        return s, trial
+
+    def play_buffer(self, room: Classroom, s: State) -> tuple[State, Trial, Int[Array, " P"]]:
+        """Replays levels drawn from the buffer and renews their scores. Also returns the P levels drawn first."""
+        s, key = s.next_key()
+        key_first, key_more = jax.random.split(key)
+        first, buffer = buffers.sample(key_first, s.buffer, self.buffer, room.slots)
+        more = buffers.draw_more(key_more, buffer, self.buffer, (room.slots, self.queue_length(room) - 1))
+        queue = jnp.concatenate([first[:, None], more], axis=1)
+        s = replace(s, buffer=buffer)
+        s, trial = self.play_queue(room, s, buffer.level, queue, buffer.best_return[queue])
+        s = s.note(episode_totals("replay", trial))
+        buffer = _account_for_queue(buffer, queue, trial.rollout.entry)
+        marks = jax.tree.map(jnp.ravel, trial.marks)
+        buffer = buffers.update(buffer, queue.ravel(), marks.score, marks.best_return, marks.finished)
+        return replace(s, buffer=buffer), trial, first
+
+    def play_queue(
+        self, room: Classroom, s: State, pool: Level, queue: Int[Array, "P Q"], best: Float[Array, "P Q"] | None
+    ) -> tuple[State, Trial]:
+        """Rolls the student out, every slot on the levels of its queue in turn, and scores them."""
+        s, key = s.next_key()
+        ppo = room.ppo
+        student = s.learner.student
+        r, _ = rollout(key, room.env, student, pool, queue, room.steps, next_values=ppo.bootstrap)
+        eps = episodes(r)
+        solved = room.env.solved(eps.returns)
+        learner, reward = s.learner.scaled_rewards(r)
+        s = replace(s, learner=learner, rollouts=s.rollouts + queue.shape[0] // room.slots)
+        advantage, target = gae(
+            replace(r, reward=reward), discount=ppo.discount, gae_lambda=ppo.gae_lambda, bootstrap=ppo.bootstrap
+        )
+        marks = mark(self.score, self.score_over, Evidence(r, eps, advantage, solved), best, queue.shape[1])
+        return s, Trial(r, eps, solved, advantage, target, marks)
+
+    def queue_length(self, room: Classroom) -> int:
+        """Levels drawn ahead for a slot; one that plays more episodes than this starts its queue again."""
+        return 1 if self.after_episode == "repeat" else min(64, room.steps)
+
+    def learn(self, room: Classroom, s: State, trial: Trial) -> State:
+        """One student update on a rollout."""
+        s, key = s.next_key()
+        batch = ppos.make_batch(trial.rollout, trial.advantage, trial.target)
+        learner, losses = ppos.update(key, s.learner, batch, room.ppo)
+        s = s.note({f"ppo/{name}": (value, jnp.ones(())) for name, value in losses.items()})
+        return replace(s, learner=learner, updates=s.updates + 1, waits=jnp.zeros((), jnp.int32))
+
+    def offer(
+        self, s: State, levels: Level, trial: Trial, phase: str, parents: Int[Array, " P"] | None = None
+    ) -> State:
+        """Offers freshly scored levels to the buffer; `parents` are the buffer slots they were edited from."""
+        marks = trial.first_marks
+        ancestry = None if parents is None else s.buffer.record.at(parents)
+        record = newborn(levels, marks.score, s.updates, ancestry)
+        candidates = Candidates(**vars(record), best_return=marks.best_return, finished=marks.finished)
+        buffer, inserted = buffers.insert(s.buffer, self.buffer, candidates)
+        s = replace(s, buffer=buffer)
+        if s.log is None:
+            return s
+        entries = Journal(**vars(replace(record, id=inserted.id)), admitted=inserted.admitted)
+        share = (inserted.admitted.sum(dtype=jnp.float32), jnp.float32(marks.score.shape[0]))
+        return replace(s, log=s.log.write(entries)).note({f"{phase}/admitted": share})
+
+
+@runtime_checkable
+class Replaying(Protocol):
+    """A method each of whose cycles either looks at new levels or replays known ones."""
+
+    def decide(self, s: State) -> Bool[Array, ""]: ...
+
+    def explore(self, room: Classroom, s: State) -> State: ...
+
+    def replay(self, room: Classroom, s: State) -> State: ...
+
+
+def explore_or_replay(method: Replaying, room: Classroom, s: State) -> State:
+    """One cycle: as the method decides."""
+    replay = method.decide(s)
+    s = when(~replay, partial(method.explore, room), s.next_cycle())
+    return when(replay, partial(method.replay, room), s)
+
+
+def _account_for_queue(buffer: Buffer, queue: Int[Array, "P Q"], entry: Int[Array, "T P"]) -> Buffer:
+    """Counts as drawn those of the levels drawn ahead that were really played."""
+    used = (entry[..., None] == jnp.arange(queue.shape[1])).any(axis=0)
+    return buffers.visit(buffer, queue[:, 1:].T.ravel(), used[:, 1:].T.ravel())
+
+
+def episode_totals(phase: str, trial: Trial) -> Totals:
+    """What is noted of a rollout: means over the episodes that ended, and the score over the levels that have one."""
+    ended, finished = trial.episodes.ended, trial.marks.finished
+
+    def over_episodes(x: Array) -> tuple[Array, Array]:
+        return jnp.where(ended, x, 0.0).sum(), ended.sum(dtype=jnp.float32)
+
+    return {
+        f"{phase}/return": over_episodes(trial.episodes.returns),
+        f"{phase}/solved": over_episodes(trial.solved),
+        f"{phase}/length": over_episodes(trial.episodes.length),
+        f"{phase}/score": (jnp.where(finished, trial.marks.score, 0.0).sum(), finished.sum(dtype=jnp.float32)),
+    }
