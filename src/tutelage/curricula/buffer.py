@@ -293,7 +293,7 @@ class _Verdict(NamedTuple):
 
 
 class _Entries(NamedTuple):
-    """Of the buffer entry that each candidate went to."""
+    """Where the buffer entry that each candidate went to comes from, and whether it is still there."""
 
     source: Int[Array, " N"]  # the candidate whose admission made it, −1 if it was there before
     lasts: Bool[Array, " N"]  # no later candidate of the batch took its place
@@ -349,7 +349,7 @@ def _offer(book: _Book, candidate: _Candidate, config: BufferConfig) -> tuple[_B
 
 
 def _entries(verdict: _Verdict) -> _Entries:
-    """Both are about candidates that went to one slot: the last one admitted up to i, and any admitted after i."""
+    """For candidate i, among those that went to its slot: the last one admitted up to it, and any admitted after it."""
     hit = verdict.hit
     number = jnp.arange(hit.size)
     admitted_here = (verdict.slot[:, None] == verdict.slot) & verdict.admitted & hit[:, None]

@@ -43,15 +43,16 @@ def _episode_mean(e: Evidence, x: Float[Array, "T P"]) -> Float[Array, "T P"]:
 
 
 SCORES: dict[str, Score] = {
-    # mean_t max(A_t, 0): the paper's Equation for the positive value loss
+    # mean_t max(A_t, 0), with A_t = Σ_{k ≥ t} (γλ)^{k−t} δ_k: positive value loss, Equation 5 of ACCEL
     "pvl": Score(lambda e: _episode_mean(e, jnp.maximum(e.advantage, 0.0))),
-    # mean_t (G_max − V_t), with G_max the best return ever seen on the level
+    # mean_t (G_max − V_t), with G_max the best return ever seen on the level: MaxMC (Jiang et al. 2021b)
     "maxmc": Score(lambda e: -_episode_mean(e, e.rollout.value), lambda mean, best_return: best_return + mean),
-    # mean_t |A_t|
+    # mean_t |A_t|: L1 value loss (Jiang et al. 2021a)
     "value-l1": Score(lambda e: _episode_mean(e, jnp.abs(e.advantage))),
-    # mean_t A_t
+    # mean_t A_t: signed value loss (Jiang et al. 2021b)
     "signed-value-loss": Score(lambda e: _episode_mean(e, e.advantage)),
-    # p(1 − p), with p the share of the rollout's episodes on the level that were solved
+    # p(1 − p), with p the share of the rollout's episodes on the level that were solved:
+    # learnability (Rutherford et al. 2024)
     "learnability": Score(lambda e: e.solved.astype(jnp.float32), lambda p, best_return: p * (1 - p)),
 }
 
@@ -65,7 +66,10 @@ class Marks(eqx.Module):
 
 
 def mark(name: str, over: str, evidence: Evidence, best_return: Float[Array, "P Q"] | None, entries: int) -> Marks:
-    """Scores every queue entry; `best_return` is what was known of the levels before, if anything was."""
+    """Scores every queue entry `[P, Q]` from evidence `[T, P]`; `best_return` is what was known of the levels before.
+
+    A level's score is level(mean_e x_e, G_max), with x_e the number of its completed episode e (see `Score`).
+    """
     score = SCORES[name]
     ended, entry = evidence.episodes.ended, evidence.rollout.entry
     played = ended[..., None] & (entry[..., None] == jnp.arange(entries))  # [T, P, Q]

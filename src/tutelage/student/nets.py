@@ -28,7 +28,7 @@ class Student(Protocol):
         ...
 
     def ready(self) -> Student:
-        """The same student with all computed that does not depend on what it sees, for loops that act many times."""
+        """This student with everything computed that does not depend on what it sees, for loops that act many times."""
         ...
 
     def act(
@@ -128,7 +128,7 @@ class ActorCritic(eqx.Module):
         return self.core.zeros(slots)
 
     def ready(self) -> ActorCritic:
-        """With the encoder made ready, if it is one that can be."""
+        """This student with its encoder made ready, if that can be."""
         return replace(self, encoder=_ready(self.encoder))
 
     def act(
@@ -184,7 +184,7 @@ class TwoTowers(eqx.Module):
         return ()
 
     def ready(self) -> TwoTowers:
-        """With the encoder made ready, if it is one that can be."""
+        """This student with its encoder made ready, if that can be."""
         return replace(self, encoder=_ready(self.encoder))
 
     def act(

@@ -14,11 +14,12 @@ Values = TypeVar("Values")  # a pytree of arrays with the steps on their first a
 
 
 def running(combine: Callable[[Values, Values], Values], values: Values, *, reverse: bool = False) -> Values:
-    """At each step, `combine` of all values up to it; with `reverse`, of all from the last one down to it.
+    """y_t = combine(…combine(x_0, x_1)…, x_t) for every step t; with `reverse`, from the last step down to t.
 
-    What `lax.associative_scan` computes, in as many passes over all of it as there are binary digits in its length.
-    That one does less work, by taking the odd and the even steps apart again and again, and the GPU's compiler needs
-    a minute for what it fuses of them.
+    `values` is a pytree of arrays `[T, …]`, and so is what comes back; `combine` must be associative.
+
+    It takes as many passes over all steps as T has binary digits. `lax.associative_scan` would do less work, by taking
+    odd and even steps apart again and again, but the GPU's compiler needs a minute for what it fuses of them.
     """
     length = jax.tree.leaves(values)[0].shape[0]
     step = jnp.arange(length)

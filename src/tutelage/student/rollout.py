@@ -160,7 +160,7 @@ def episodes(r: Rollout) -> Episodes:
 
 
 def running_sum(x: Float[Array, "T P"], start: Bool[Array, "T P"]) -> Float[Array, "T P"]:
-    """Sum of x from the episode's first step to this one."""
+    """Σ x_k over the steps k of the episode up to each step, `[T, P]`; `start` marks the first step of an episode."""
 
     def combine(a, b):
         (sum_a, cut_a), (sum_b, cut_b) = a, b
@@ -172,11 +172,14 @@ def running_sum(x: Float[Array, "T P"], start: Bool[Array, "T P"]) -> Float[Arra
 def gae(
     r: Rollout, *, discount: float, gae_lambda: float, bootstrap: bool = False
 ) -> tuple[Float[Array, "T P"], Float[Array, "T P"]]:
-    """Generalised advantage estimates and the λ-returns they imply (advantage + value).
+    """Generalised advantage estimation (Schulman et al. 2016): advantages A and targets R = A + V, `[T, P]` each.
 
-    δ_t = r_t + γ V_{t+1} − V_t and A_t = δ_t + γλ A_{t+1}, where nothing flows back from beyond an episode's end or
-    the rollout's. With `bootstrap`, an episode cut short by its time limit or by the rollout's end is worth the value
-    of the observation it was cut at; without, nothing, as in the reference implementation.
+        δ_t = r_t + γ V_{t+1} − V_t
+        A_t = Σ_{k ≥ t} (γλ)^{k−t} δ_k = δ_t + γλ A_{t+1}
+
+    The sum is over steps of one episode, and V_{t+1} is 0 after its last step and the rollout's. With `bootstrap`, it
+    is the value of the observation at which the time limit or the rollout's end has cut an episode short; without, it
+    is 0 there too, as in the reference implementation.
     """
     goes_on = jnp.concatenate([~r.done[:-1], jnp.zeros_like(r.done[:1])])
     following = jnp.concatenate([r.value[1:], jnp.zeros_like(r.value[:1])]) * goes_on

@@ -69,7 +69,7 @@ class LavaDomain:
         return suite.suites(self.env())
 
     def real_suites(self) -> Mapping[str, Suite]:
-        """The same levels in the real MiniHack."""
+        """The paper's test levels in the real MiniHack."""
         from tutelage.envs.lava.real import RealLava
 
         return suite.suites(RealLava(self.max_steps, self.penalty))

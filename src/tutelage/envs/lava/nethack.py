@@ -78,7 +78,7 @@ class Row(eqx.Module):
 
     @staticmethod
     def of(taps: Float[Array, "9 inputs outputs"], offset: Float[Array, "side side outputs"], margin: int) -> Row:
-        """For maps with `margin` zeros around them, to be added to `offset`, a map of what else is known."""
+        """Taps for maps with `margin` zeros around them, to be added to `offset`, a map of what else is known."""
         side = offset.shape[0]
         inner = side + 2 - 2 * margin
         # Output column j sees input column p through the kernel's column p − j + margin.
@@ -125,7 +125,7 @@ class NetHackEncoder(eqx.Module):
         return self.ready()(obs)
 
     def ready(self) -> Glance:
-        """The same function of an observation, with everything computed that does not depend on it."""
+        """This encoder with everything computed that does not depend on the observation."""
         stages = self.map.on_tiles(jnp.broadcast_to(self.table[KIND_OF_STONE], (MAP_HEIGHT, MAP_WIDTH, CHANNELS[0])))
         far = self.joint.weight[-stages[-1].size :]
         window_weight = window(far.reshape(*stages[-1].shape, HIDDEN), LAYERS)

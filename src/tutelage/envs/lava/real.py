@@ -1,4 +1,4 @@
-"""The same lava grids in the real MiniHack: NetHack's own engine behind the env's interface.
+"""Lava grids in the real MiniHack: NetHack's own engine behind the env's interface.
 
 `Lava` agrees with it step for step in position, glyphs, status line, reward and end. What needed a decision:
 

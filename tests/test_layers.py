@@ -1,0 +1,49 @@
+"""What may know of what: each package of the library imports from those before it alone."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import tutelage
+
+SOURCES = Path(tutelage.__file__).parent
+LAYERS = (
+    {"errors", "gpu", "statistics"},
+    {"env"},
+    {"student"},
+    {"envs"},
+    {"curricula"},
+    {"runs"},
+    {"__init__"},  # the library's face
+    {"report", "page", "interop", "console"},
+    {"cli"},
+    {"__main__"},
+)
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+
+def package(path: Path) -> str:
+    return path.relative_to(SOURCES).with_suffix("").parts[0]
+
+
+def imported(path: Path) -> set[str]:
+    """Packages of the library that a file imports from, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "tutelage":
+            found |= {name.name if name.name in LEVEL else "__init__" for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tutelage."):
+            found.add(str(node.module).split(".")[1])
+        elif isinstance(node, ast.Import):
+            found |= {n.name.split(".")[1] for n in node.names if n.name.startswith("tutelage.")}
+    return found
+
+
+@pytest.mark.parametrize("name", sorted({package(path) for path in SOURCES.rglob("*.py")}))
+def test_no_package_imports_upwards(name):
+    assert name in LEVEL, "a new package has its place in LAYERS"
+    for path in SOURCES.rglob("*.py"):
+        if package(path) == name:
+            beside_or_above = {other for other in imported(path) - {name} if LEVEL[other] >= LEVEL[name]}
+            assert not beside_or_above, f"{path} imports {sorted(beside_or_above)}"
