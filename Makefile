@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # -qq: errors only. Runs through `python -m`, so that a long path to this folder cannot break a script's first line.
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input -c constraints.txt
 
-.PHONY: help demo test slow lint types format bench clean
+.PHONY: help demo test slow lint types format docs release bench clean
 
 help:
 	@echo "make demo     train a small student, evaluate it and show what came out"
@@ -17,6 +17,8 @@ help:
 	@echo "make lint     ruff: rules and formatting"
 	@echo "make types    basedpyright"
 	@echo "make format   let ruff mend what it can"
+	@echo "make docs     the documentation, built strictly into site/"
+	@echo "make release  wheel and source archive, built and checked; publishes nothing (REPOSITORY=https://…)"
 	@echo "make bench    how fast it is on this machine (ENV=maze)"
 	@echo "make clean    remove .venv, caches and build products"
 	@echo
@@ -44,6 +46,23 @@ format: $(VENV)/.installed-test
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
+docs: $(VENV)/.installed-docs
+	@$(BIN)/python docs/build.py
+
+# Builds, then looks at what was built: the description as a package index shows it, the package as the wheel installs
+# it, and the tests as the source archive has them (TESTS= for all of them).
+TESTS ?= tests/test_docs.py tests/runs/test_checkpoint.py
+release: $(VENV)/.installed-release
+	@test -n "$(REPOSITORY)" || { echo "Where will it be? make release REPOSITORY=https://…" >&2; exit 2; }
+	@rm -rf dist build/wheel build/sdist && mkdir -p build/wheel build/sdist
+	@REPOSITORY=$(REPOSITORY) $(BIN)/python -m build --no-isolation --outdir dist . >build/release.log || { cat build/release.log; exit 1; }
+	@$(BIN)/python -m twine check --strict dist/*
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --target build/wheel dist/*.whl
+	@cd build/wheel && PYTHONPATH=. ../../$(BIN)/python -m tutelage --version
+	@tar xzf dist/*.tar.gz -C build/sdist --strip-components=1
+	@cd build/sdist && PYTHONPATH=src ../../$(BIN)/python -m pytest -q $(TESTS)
+	@ls -l dist
+
 bench: $(VENV)/.installed
 	@$(BIN)/tutelage bench $(ENV)
 
@@ -60,6 +79,11 @@ $(VENV)/.installed-test: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing tutelage and its checks into $(VENV) …"
 	@$(PIP_INSTALL) -e '.[test]'
 	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs $(VENV)/.installed-release: $(VENV)/.installed-%: pyproject.toml constraints.txt $(VENV)/.installed-test
+	@echo "Installing what '$*' needs …"
+	@$(PIP_INSTALL) -e '.[$*]'
+	@touch $@
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { echo "No $(PYTHON) found: install Python 3.11 or newer, or name one with PYTHON=…" >&2; exit 1; }
