@@ -70,10 +70,10 @@ def _cell(kind: str, text: str) -> dict[str, Any]:
 
 def renew(page: Path) -> None:
     """Runs a notebook in a folder of its own and takes over what it printed and drew."""
-    pictures = FOLDER.parent / "images" / "notebooks"
-    pictures.mkdir(parents=True, exist_ok=True)
-    build = FOLDER.parents[1] / "build"
-    build.mkdir(exist_ok=True)
+    root = page.parents[2]
+    pictures, build = root / "docs" / "images" / "notebooks", root / "build"
+    for folder in (pictures, build):
+        folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=build) as scratch, contextlib.chdir(scratch):
         printed = run(page)
         for picture in Path(scratch).glob("*.png"):
