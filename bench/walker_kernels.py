@@ -1,7 +1,7 @@
 """The walker's GPU kernels beside what XLA compiles: do both find the same, and how fast are they?
 
     python bench/walker_kernels.py agree [--envs 160] [--steps 100]
-    python bench/walker_kernels.py time rollout:160 env:65536 physics:65536 xla-env:16384 [--solver exact]
+    python bench/walker_kernels.py time rollout:160 env:65536 physics:65536 xla-env:16384 [--tolerance 0]
 
 `agree` makes every step twice, from the same states of random walkers on levels of all kinds. It exits with 1 if a
 ground flag or the end of an episode differs.
@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from tutelage.envs.bipedal import Walker, WalkerDomain, kernel, play
+from tutelage.envs.bipedal import TOLERANCE, Walker, WalkerDomain, kernel, play
 from tutelage.gpu import kernels_run_here
 from tutelage.runs.bench import best_of, device_name, player
 from tutelage.runs.flags import tell_xla
@@ -34,7 +34,7 @@ from tutelage.runs.presets import preset
 
 SLOTS, ROLLOUT, QUEUE = 16, 2048, 4
 STEPS, REPEATS = 256, 3
-FIRST = 4  # steps of an episode, in which the exact solver may work
+FIRST = 4  # steps of an episode, in which the walker is pulled together
 
 
 def arguments() -> argparse.Namespace:
@@ -46,7 +46,7 @@ def arguments() -> argparse.Namespace:
     timed = stages.add_parser("time")
     timed.add_argument("what", nargs="+", type=_what, metavar="WHAT:ENVS")
     for stage in (agree, timed):
-        stage.add_argument("--solver", default="prompt", choices=("prompt", "reduced", "exact"))
+        stage.add_argument("--tolerance", type=float, default=TOLERANCE)
     return parser.parse_args()
 
 
@@ -73,7 +73,7 @@ def by_xla(make: Callable[[], Any]) -> Any:
 
 def agree(args: argparse.Namespace) -> int:
     """Prints how far the two are apart."""
-    env, n = Walker(solver=args.solver), args.envs
+    env, n = Walker(tolerance=args.tolerance), args.envs
     opening, key = openings(env, n), jax.random.key(1)
     actions = jax.random.uniform(key, (args.steps, n, 4), minval=-1, maxval=1)
 
@@ -94,7 +94,7 @@ def agree(args: argparse.Namespace) -> int:
         begin = lambda new, old, over=over: jnp.where(over.reshape(-1, *[1] * (old.ndim - 1)), new, old)  # noqa: E731
         state = jax.tree.map(begin, opening[0], want)
     error, is_early = np.array(errors), np.array(early)
-    print(f"{device_name()}, {args.solver} solver: by how much the worst body's pose or velocity differs")
+    print(f"{device_name()}, tolerance {args.tolerance:g}: by how much the worst body's pose or velocity differs")
     for name, which in (("within episodes", ~is_early), (f"first {FIRST} steps of episodes", is_early)):
         marks = np.quantile(error[which], [0.5, 0.99, 0.999, 1.0]) if which.any() else [np.nan] * 4
         median, p99, p999, most = (f"{x:.0e}" for x in marks)
@@ -111,7 +111,7 @@ def rollout(env: Walker, n: int) -> tuple[Callable, Any, int]:
     students = jax.vmap(new_student)(jax.random.split(jax.random.key(1), seeds))
     noise = jax.random.normal(jax.random.key(2), (seeds, ROLLOUT, SLOTS, 4))
     weights = play.Weights(*(x for layer in students.actor.layers for x in (layer.weight, layer.bias)))
-    rules = play.Rules(env.solver, env.max_steps, SLOTS, QUEUE, ROLLOUT)
+    rules = play.Rules(env.tolerance, env.max_steps, SLOTS, QUEUE, ROLLOUT)
     given = (weights, (kernel.Moment(*state[:4]), obs, state.ground), noise * jnp.exp(students.log_std)[:, None, None])
     return partial(play.play, rules), given, ROLLOUT
 
@@ -128,7 +128,7 @@ def physics(env: Walker, n: int) -> tuple[Callable, Any, int]:
     actions = jax.random.uniform(jax.random.key(1), (STEPS, n, 4), minval=-1, maxval=1)
 
     def run(moment: kernel.Moment, tiles: jax.Array, actions: jax.Array) -> kernel.Moment:
-        step = jax.vmap(kernel.advance(env.solver))
+        step = jax.vmap(kernel.advance(env.tolerance))
         return lax.scan(lambda moment, action: (step(moment, action, tiles).moment, None), moment, actions)[0]
 
     return run, (kernel.Moment(*state[:4]), state.ground, actions), STEPS
@@ -139,9 +139,9 @@ TIMED = {"rollout": rollout, "env": whole_env, "physics": physics, "xla-env": wh
 
 def timed(args: argparse.Namespace) -> int:
     """Prints a line for each."""
-    print(f"{device_name()}, {args.solver} solver")
+    print(f"{device_name()}, tolerance {args.tolerance:g}")
     for name, n in args.what:
-        run, given, steps = TIMED[name](Walker(solver=args.solver), n)
+        run, given, steps = TIMED[name](Walker(tolerance=args.tolerance), n)
         began = time.perf_counter()
         compile_it = lambda run=run, given=given: jax.jit(run).lower(*given).compile()  # noqa: E731
         program = by_xla(compile_it) if name.startswith("xla") else compile_it()

@@ -1,6 +1,6 @@
 """Random walkers on random terrain for a long time: is everything finite, and does nobody sink into the ground?
 
-    python bench/walker_soak.py [--envs 65536] [--steps 1e8] [--solver prompt]
+    python bench/walker_soak.py [--envs 65536] [--steps 1e8] [--tolerance 0.001]
 
 Levels of all kinds (the eight parameters over their full ranges), a new start of the same level after each episode.
 Counted are values that are not finite, speeds above 200, and bodies whose centre is more than 0.2 m below the lower end
@@ -22,7 +22,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from tutelage.envs.bipedal import Walker, WalkerDomain, WalkerState
+from tutelage.envs.bipedal import TOLERANCE, Walker, WalkerDomain, WalkerState
 from tutelage.envs.bipedal.ground import CELL, CELLS, Ground
 
 CHUNK = 250  # steps of a compiled call
@@ -51,7 +51,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--envs", type=int, default=65_536)
     parser.add_argument("--steps", type=float, default=1e8, help="of all envs together")
-    parser.add_argument("--solver", default="prompt", choices=("prompt", "reduced", "exact"))
+    parser.add_argument("--tolerance", type=float, default=TOLERANCE)
     return parser.parse_args()
 
 
@@ -101,7 +101,7 @@ def play(env: Walker, opening: WalkerState, state: WalkerState, key: Key[Array, 
 
 def main() -> int:
     args = arguments()
-    domain = WalkerDomain(solver=args.solver)
+    domain = WalkerDomain(tolerance=args.tolerance)
     env, keys = domain.env(), jax.random.split(jax.random.key(0), args.envs)
     levels = jax.jit(jax.vmap(domain.design().sample))(keys)
     opening = jax.jit(jax.vmap(env.reset))(keys, levels)[0]

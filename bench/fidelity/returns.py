@@ -1,7 +1,7 @@
 """Returns of walkers in gymnasium's Box2D and here, on the same terrains, with the same pushes and the same noise.
 
     python bench/fidelity/returns.py record OUT --policies DIR [--episodes 200] [--worlds hardcore,basic,Stairs]
-    python bench/fidelity/returns.py replay OUT [--solver prompt]
+    python bench/fidelity/returns.py replay OUT [--tolerance 0.001]
 
 `record` plays gymnasium, a fresh world for each episode, and writes a file for every hundred levels of a world; what is
 there already is not played again. `basic` and `hardcore` are gymnasium's own terrains; the others are those of the
@@ -25,7 +25,7 @@ import numpy as np
 from jax import lax, random
 from policies import HEURISTIC, Network, first_gait, load, together
 
-from tutelage.envs.bipedal import WalkerDomain
+from tutelage.envs.bipedal import TOLERANCE, WalkerDomain
 from tutelage.envs.bipedal.env import Walker
 from tutelage.envs.bipedal.suite import BASIC_STEPS, PAPER, STEPS
 from tutelage.envs.bipedal.terrain import Terrain, build
@@ -43,7 +43,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--episodes", type=int, default=200)
     parser.add_argument("--first-seed", type=int, default=500_000)
     parser.add_argument("--worlds", type=lambda names: names.split(","), default=WORLDS)
-    parser.add_argument("--solver", default="prompt", choices=("prompt", "reduced", "exact"))
+    parser.add_argument("--tolerance", type=float, default=TOLERANCE)
     return parser.parse_args()
 
 
@@ -161,8 +161,8 @@ def replay(args: argparse.Namespace) -> None:
     """Plays what has been recorded once more, here, and prints how the returns compare."""
     weights = np.load(args.folder / "policies.npz")
     networks = [Network(*layers) for layers in zip(*(weights[name] for name in Network._fields), strict=True)]
-    play = player(args.solver, together(networks))
-    print(f"{args.solver} solver, {jax.devices()[0].device_kind}, JAX {jax.__version__}\n")
+    play = player(args.tolerance, together(networks))
+    print(f"tolerance {args.tolerance:g}, {jax.devices()[0].device_kind}, JAX {jax.__version__}\n")
     print("| world | policy | episodes | gymnasium | here | difference of pairs | in s.e. | KS p |")
     print("|---|---|---|---|---|---|---|---|")
     for played in recorded(args.folder, args.worlds):
@@ -172,9 +172,9 @@ def replay(args: argparse.Namespace) -> None:
             print(row(played.world, name, *pair), flush=True)
 
 
-def player(solver: Any, policies: Any) -> Callable:
+def player(tolerance: float, policies: Any) -> Callable:
     """A compiled function from terrains, forces, noise and a limit of steps to returns `[policy, level]`."""
-    env = Walker(max_steps=STEPS, solver=solver)
+    env = Walker(max_steps=STEPS, tolerance=tolerance)
     n = policies.heuristic.size
 
     @jax.jit

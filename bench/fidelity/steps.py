@@ -1,4 +1,4 @@
-"""Errors of single steps from states of gymnasium's Box2D: of both solvers, and of Box2D with other iterations.
+"""Errors of single steps from states of gymnasium's Box2D: of walkers here, and of Box2D itself.
 
     python bench/fidelity/steps.py [--episodes 48] [--steps 250]
 
@@ -73,11 +73,12 @@ def row(name: str, errors: dict[str, np.ndarray]) -> str:
 
 def main() -> None:
     from bipedal import box2d, lockstep
+    from tutelage.envs.bipedal import TOLERANCE
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=48)
     parser.add_argument("--steps", type=int, default=250)
-    parser.add_argument("--solvers", type=lambda names: names.split(","), default=("exact", "prompt", "reduced"))
+    parser.add_argument("--tolerances", type=float, nargs="+", default=(0.0, TOLERANCE))
     args = parser.parse_args()
     played = box2d.episodes(args.episodes, args.steps)
     quantiles = " / ".join(f"p{100 * q:.0f}" for q in QUANTILES)
@@ -87,8 +88,9 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|", flush=True)
     for iterations in ITERATIONS:
         print(row(f"Box2D, {iterations} iterations", follow_in_box2d(played, iterations)), flush=True)
-    for solver in args.solvers:
-        print(row(solver, lockstep.follow(*lockstep.compiled(solver), played)), flush=True)
+    for tolerance in args.tolerances:
+        errors = lockstep.follow(*lockstep.compiled(tolerance), played)
+        print(row(f"tolerance {tolerance:g}", errors), flush=True)
 
 
 if __name__ == "__main__":

@@ -295,6 +295,16 @@ class HasFlags(Domain, Protocol):
         ...
 
 
+@runtime_checkable
+class HasFormerFields(Protocol):
+    """A domain of which there are configs with other fields than it has."""
+
+    @classmethod
+    def from_former(cls, fields: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        """The fields it has for those of a config, and a sentence for the user if they cannot mean quite the same."""
+        ...
+
+
 def same_level(a: Level, b: Level) -> Bool[Array, ""]:
     """Exact equality, leaf by leaf."""
     equal = [jnp.all(x == y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)]

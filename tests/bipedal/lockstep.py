@@ -13,9 +13,9 @@ EPISODES, STEPS = 8, 120
 
 
 @lru_cache
-def compiled(solver: str):
+def compiled(tolerance: float):
     """`Walker.start` and `Walker.step` for a batch of eight, compiled once for all tests."""
-    env = Walker(solver=solver)  # type: ignore[arg-type]
+    env = Walker(tolerance=tolerance)
     key = jax.random.key(0)
     return jax.jit(jax.vmap(env.start)), jax.jit(jax.vmap(lambda state, action: env.step(key, state, action)))
 

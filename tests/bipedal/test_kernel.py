@@ -19,9 +19,9 @@ from tutelage.gpu import kernels_can_be_lowered
 def test_gpus_that_kernels_cannot_be_compiled_for_do_without(monkeypatch) -> None:
     """JAX refuses those whose names it does not know."""
     monkeypatch.setattr(kernel, "kernels_run_here", lambda: False)
-    assert kernel.advance("reduced") is kernel._nested(kernel.abreast, "reduced", 0)
+    assert kernel.advance(0.5) is kernel._nested(kernel.abreast, 0.5, 0)
     monkeypatch.setattr(kernel, "kernels_run_here", lambda: True)
-    assert kernel.advance("reduced") is kernel._nested(kernel.fused, "reduced", 0)
+    assert kernel.advance(0.5) is kernel._nested(kernel.fused, 0.5, 0)
 
 
 def test_whether_kernels_can_be_compiled_is_known_while_tracing(monkeypatch) -> None:
@@ -42,14 +42,14 @@ def test_whether_kernels_can_be_compiled_is_known_while_tracing(monkeypatch) -> 
     assert answers == [True, False]
 
 
-@pytest.mark.parametrize("solver", ["prompt", "reduced", "exact"])
-def test_a_step_can_be_lowered_for_a_gpu(solver) -> None:
+@pytest.mark.parametrize("tolerance", [0.0, physics.TOLERANCE])
+def test_a_step_can_be_lowered_for_a_gpu(tolerance) -> None:
     """All of the physics is made of what kernels can hold."""
-    step = jax.jit(partial(kernel.fused, solver))
+    step = jax.jit(partial(kernel.fused, tolerance))
     walkers = some_walkers(40)
     with some_gpu():
         text = step.trace(*walkers).lower(lowering_platforms=("cuda",)).as_text()
-    rounds = physics.effort(solver).rounds
+    rounds = physics.effort(tolerance).rounds
     kernels = 6 + 3 * rounds  # feel, solve, start, settle, finish, see; aim, touch, bounce
 
     assert text.count("custom_call") == kernels, "these kernels, and nothing beside them"
@@ -181,7 +181,7 @@ def test_kernels_look_at_the_same_ground() -> None:
     assert (np.asarray(want.box_again) & (np.asarray(want.box) >= 0)).any()
 
 
-def push_and_look(world, action, look, solver):
+def push_and_look(world, action, look, tolerance):
     """In place of the physics: something that depends on all it is given."""
     cells = look(jnp.stack([(10 * body.x).astype(jnp.int32) for body in world.bodies[1:]]))
     fields = (cells.x1, cells.y2, cells.left, cells.top, cells.box.astype(jnp.float32), cells.box_again)
@@ -196,16 +196,16 @@ def test_seeds_and_slots_become_one_batch(monkeypatch) -> None:
     """However deep `vmap`s are nested, the kernel sees all environments at once."""
     seen = []
 
-    def fused(solver, moment, action, tiles):
+    def fused(tolerance, moment, action, tiles):
         seen.append(action.shape)
-        return jax.vmap(partial(kernel.alone, solver))(moment, action, tiles)
+        return jax.vmap(partial(kernel.alone, tolerance))(moment, action, tiles)
 
     monkeypatch.setattr(physics, "step", push_and_look)
     monkeypatch.setattr(kernel, "_traced_once", kernel._traced_once.__wrapped__)  # what is traced now is not kept
     given = some_walkers(6)
     nested = jax.tree.map(lambda x: x.reshape(2, 3, *x.shape[1:]), given)
-    have = jax.vmap(jax.vmap(kernel._nested(fused, "reduced", 0), in_axes=(0, 0, 0)))(*nested)
-    want = jax.vmap(partial(kernel.alone, "reduced"))(*given)
+    have = jax.vmap(jax.vmap(kernel._nested(fused, 0.5, 0), in_axes=(0, 0, 0)))(*nested)
+    want = jax.vmap(partial(kernel.alone, 0.5))(*given)
     assert seen[-1] == (6, 4), "what came before was traced only"
     for a, b in zip(jax.tree.leaves(have), jax.tree.leaves(want), strict=True):
         np.testing.assert_allclose(a.reshape(b.shape), b, rtol=1e-6)
@@ -213,16 +213,15 @@ def test_seeds_and_slots_become_one_batch(monkeypatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lanes", [1, 2])
-@pytest.mark.parametrize("solver", ["prompt", "reduced"])
-def test_the_kernel_agrees_with_xla(lanes, solver) -> None:
+def test_the_kernel_agrees_with_xla(lanes) -> None:
     """Step by step, from the same states (interpreting takes minutes to compile).
 
-    To float rounding, but for the few steps whose sweeps or iterations have not come to an end.
+    To float rounding, but for the few steps whose iterations have not come to an end.
     """
     moment, _, tiles = some_walkers(3)
-    plain = jax.jit(jax.vmap(partial(kernel.alone, solver)))
+    plain = jax.jit(jax.vmap(partial(kernel.alone, physics.TOLERANCE)))
     several = kernel.Lanes(*[lanes] * len(kernel.Lanes._fields))
-    fused = jax.jit(partial(kernel.fused, solver, lanes=several, interpret=True))
+    fused = jax.jit(partial(kernel.fused, physics.TOLERANCE, lanes=several, interpret=True))
     errors = []
     for k in range(60):
         action = jax.random.uniform(jax.random.key(k), (3, 4), minval=-1, maxval=1)

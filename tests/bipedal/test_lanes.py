@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bipedal.walkers import some_walkers
-from tutelage.envs.bipedal import ground, kernel
+from tutelage.envs.bipedal import ground, kernel, physics
 from tutelage.envs.bipedal.lanes import unfenced, while_active
 from tutelage.envs.bipedal.window import in_one_kernel
 
@@ -79,43 +79,38 @@ def test_looking_rarely_changes_nothing(as_on_a_gpu, between, first) -> None:
     np.testing.assert_array_equal(count(start), (left, seen))
 
 
-def stand(solver, moment, action, tiles):
+def stand(moment, action, tiles):
     """The solvers' part of a step."""
     moment, action = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), (moment, action))
     given = (kernel.unpacked(moment), (action[0], action[1], action[2], action[3]))
-    stages = kernel.Stages(solver)
+    stages = kernel.Stages(physics.TOLERANCE)
     footing = stages.feel(given, ground.Ground(tiles, jnp.arange(len(tiles))))
     push = stages.solve(given, footing)
     return push.velocities, stages.move(given, footing, push).end, footing.contacts.on
 
 
-SOLVERS = {"reduced": 1e-4, "prompt": 3e-3}  # and by how much they may differ: how far the prompt one goes
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_solvers_written_for_gpus_find_the_same(as_on_a_gpu, solver) -> None:
+def test_a_solver_written_for_gpus_finds_the_same(as_on_a_gpu) -> None:
     """Walkers set down on the ground, some of them into it."""
     moment, action, tiles = some_walkers(6)
     sunk = moment.bodies._replace(y=moment.bodies.y - 0.1 * jnp.arange(6.0)[:, None], vy=moment.bodies.vy - 1)
     given = (moment._replace(bodies=sunk), action, tiles)
-    have, want = as_on_a_gpu(partial(stand, solver), *given), jax.jit(partial(stand, solver))(*given)
+    have, want = as_on_a_gpu(stand, *given), jax.jit(stand)(*given)
     assert np.asarray(want[2]).any(axis=(0, 1)).sum() > 2, "some stand"
     for a, b in zip(jax.tree.leaves(have), jax.tree.leaves(want), strict=True):
-        np.testing.assert_allclose(a, b, atol=SOLVERS[solver])
+        np.testing.assert_allclose(a, b, atol=3e-3)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_solvers_written_for_kernels_find_the_same(solver) -> None:
-    """One walker at a time, as in a kernel for a rollout: what need not be done is left out, sweeps included."""
+def test_a_solver_written_for_kernels_finds_the_same() -> None:
+    """One walker at a time, as in a kernel for a rollout: what need not be done is left out."""
     moment, action, tiles = some_walkers(6)
     sunk = moment.bodies._replace(y=moment.bodies.y - 0.1 * jnp.arange(6.0)[:, None], vy=moment.bodies.vy - 1)
     given = (moment._replace(bodies=sunk), action, tiles)
-    want = jax.jit(partial(stand, solver))(*given)
+    want = jax.jit(stand)(*given)
     with unfenced():
-        alone = jax.jit(lambda *given: stand(solver, *given))
+        alone = jax.jit(lambda *given: stand(*given))  # noqa: PLW0108, a function not traced before
         have = [alone(*jax.tree.map(lambda x, k=k: x[k : k + 1], given)) for k in range(6)]
     for a, b in zip(jax.tree.leaves(tree_concat(have)), jax.tree.leaves(want), strict=True):
-        np.testing.assert_allclose(a, b, atol=SOLVERS[solver])
+        np.testing.assert_allclose(a, b, atol=3e-3)
 
 
 def tree_concat(parts):
@@ -126,8 +121,8 @@ def test_a_step_written_for_gpus_does_the_same(monkeypatch) -> None:
     """Step by step, from the same states, to float rounding, which may decide whether a corner is struck."""
     moment, _, tiles = some_walkers(8)
     errors = []
-    plain = jax.jit(partial(kernel.abreast, "reduced"))
-    as_for_gpus = jax.jit(lambda *given: kernel.abreast("reduced", *given))
+    plain = jax.jit(partial(kernel.abreast, physics.TOLERANCE))
+    as_for_gpus = jax.jit(lambda *given: kernel.abreast(physics.TOLERANCE, *given))
     for k in range(80):
         action = jax.random.uniform(jax.random.key(k), (8, 4), minval=-1, maxval=1)
         want = plain(moment, action, tiles)

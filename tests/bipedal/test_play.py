@@ -36,20 +36,18 @@ def test_a_rollout_of_all_seeds_is_one_kernel(monkeypatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("solver", "error"), [("prompt", 5e-3), ("reduced", 1e-3)])
-def test_the_kernel_finds_what_the_steps_find(monkeypatch, solver, error) -> None:
+def test_the_kernel_finds_what_the_steps_find(monkeypatch) -> None:
     """Through the ends of short episodes, on to other levels (interpreting takes minutes to compile).
 
-    In the first steps of an episode several points touch, for which CPUs make all of the prompt solver's iterations.
+    In the first steps of an episode several points touch, for which CPUs make all iterations.
     How two legs share a load then takes longer to settle than velocities do, so that impulses are left out.
     """
-    run = rollouts(WalkerDomain(max_steps=3, solver=solver))
+    run = rollouts(WalkerDomain(max_steps=3))
     want, stood = jax.jit(run)()
     monkeypatch.setattr(play, "kernels_run_here", lambda: True)
     monkeypatch.setattr(play, "play", partial(play.play, interpret=True))
     have, stands = jax.jit(lambda: run())()  # noqa: PLW0108, a function not traced before
     assert want.truncated.any()
-    if solver == "prompt":
-        stood, stands = (state._replace(joints=None, memory=None) for state in (stood, stands))
+    stood, stands = (state._replace(joints=None, memory=None) for state in (stood, stands))
     for a, b in zip(jax.tree.leaves((have, stands)), jax.tree.leaves((want, stood)), strict=True):
-        np.testing.assert_allclose(a, b, atol=error)
+        np.testing.assert_allclose(a, b, atol=5e-3)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bipedal import box2d, lockstep
+from tutelage.envs.bipedal import TOLERANCE
 from tutelage.envs.bipedal.real import gymnasium
 
 BATCH = 8
@@ -45,7 +46,7 @@ FIRST_ACTIONS = {
 FALLS = ("is thrown on its face", "is thrown on its back", "goes back")
 
 
-@pytest.fixture(scope="module", params=["exact", "prompt", "reduced"])
+@pytest.fixture(scope="module", params=[0.0, TOLERANCE])
 def engine(request):
     return lockstep.compiled(request.param)
 

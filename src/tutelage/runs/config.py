@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ import jax
 
 from tutelage.curricula.accel import ACCEL
 from tutelage.curricula.classroom import Classroom, Curriculum
-from tutelage.env import Domain
+from tutelage.env import Domain, HasFormerFields
 from tutelage.errors import UserError
 from tutelage.student.nets import StudentConfig
 from tutelage.student.ppo import PPO, check_minibatches
@@ -136,7 +137,7 @@ def from_json(data: Any, domains: Mapping[str, type], methods: Mapping[str, type
             raise UserError(f"the run was made with an env that is not this {own.name!r}.")
         env: Any = own
     else:
-        env = _named(data.get("env"), domains, "env")
+        env = _named(_of_today(data.get("env"), domains), domains, "env")
     method = _named(data.get("method"), methods, "method")
     rest = {k: v for k, v in data.items() if k not in ("format", "env", "method")}
     return _build(Config, {"env": env, "method": method, **rest}, "")
@@ -150,6 +151,17 @@ def load(path: Path, domains: Mapping[str, type], methods: Mapping[str, type], o
         raise UserError(f"{path} cannot be read as a run configuration ({error}).") from error
     except (UserError, ValueError) as error:
         raise UserError(f"{path}: {error}") from error
+
+
+def _of_today(data: Any, domains: Mapping[str, type]) -> Any:
+    """A domain's fields as it has them now; says so where they cannot mean quite the same."""
+    domain = domains.get(data.get("name")) if isinstance(data, dict) else None
+    if domain is None or not issubclass(domain, HasFormerFields):
+        return data
+    fields, sentence = domain.from_former(data)
+    if sentence:
+        print(f"tutelage: {sentence}", file=sys.stderr)
+    return fields
 
 
 def _named(data: Any, table: Mapping[str, type], what: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Array, Key
@@ -16,11 +16,11 @@ from tutelage.envs.bipedal.design import Generator, Parameters, WalkerDesign
 from tutelage.envs.bipedal.env import Walker, WalkerState
 from tutelage.envs.bipedal.ground import unpaved
 from tutelage.envs.bipedal.level import WalkerLevel
-from tutelage.envs.bipedal.physics import Solver
+from tutelage.envs.bipedal.physics import TOLERANCE
 from tutelage.envs.bipedal.terrain import Rules
 from tutelage.student.nets import Flatten
 
-__all__ = ["PoetDomain", "Walker", "WalkerDesign", "WalkerDomain", "WalkerLevel", "WalkerState"]
+__all__ = ["TOLERANCE", "PoetDomain", "Walker", "WalkerDesign", "WalkerDomain", "WalkerLevel", "WalkerState"]
 
 Stumps = Literal["keep", "shorten"]
 
@@ -28,6 +28,9 @@ Stumps = Literal["keep", "shorten"]
 # others, hundreds, each of which it calls by way of a queue. For networks, which it has good functions for, less is
 # better, so that it is not for all envs.
 SMALL_LOOPS = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=4000000"
+
+FORMER_SOLVERS = {"prompt": TOLERANCE, "exact": 0.0, "reduced": TOLERANCE}  # and the tolerances that stand for them
+REDUCED = "The run was trained with the reduced velocity solver, which is no more; the default one stands in for it."
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,9 @@ class WalkerDomain:
     max_steps: int = 2000
     """Steps until an episode is cut off."""
 
-    solver: Solver = "prompt"
-    """How velocities are solved for: by Box2D's iterations until they change next to nothing (prompt), by all of them
-    (exact), or by sweeps over seven degrees of freedom (reduced: the fastest, and a little off)."""
+    tolerance: float = TOLERANCE
+    """By how much, in metres or radians a second, six of Box2D's iterations may still change velocities for the rest to
+    be left out; 0: all 180 are made."""
 
     def __post_init__(self) -> None:
         if self.stumps not in get_args(Stumps):
@@ -57,6 +60,14 @@ class WalkerDomain:
     def name(self) -> str:
         """The domain's name in presets and on the command line."""
         return "bipedal"
+
+    @classmethod
+    def from_former(cls, fields: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        """Fields of a version that named its solvers, and what is to be said of them."""
+        rest = {name: value for name, value in fields.items() if name != "solver"}
+        if "solver" not in fields or fields["solver"] not in FORMER_SOLVERS:
+            return dict(fields), ""
+        return {**rest, "tolerance": FORMER_SOLVERS[fields["solver"]]}, REDUCED if fields["solver"] == "reduced" else ""
 
     @property
     def xla_flags(self) -> tuple[str, ...]:
@@ -75,7 +86,7 @@ class WalkerDomain:
 
     def env(self) -> Walker:
         """The walker that the student trains."""
-        return Walker(self.rules, self.max_steps, self.solver)
+        return Walker(self.rules, self.max_steps, self.tolerance)
 
     def design(self) -> WalkerDesign:
         """The terrains that the teacher may design."""
@@ -87,7 +98,7 @@ class WalkerDomain:
 
     def suites(self) -> Mapping[str, Suite]:
         """The paper's test levels, those of POET, far harder ones, and gymnasium's two to validate on."""
-        return suite.suites(partial(Walker, solver=self.solver), self.rules)
+        return suite.suites(partial(Walker, tolerance=self.tolerance), self.rules)
 
     def real_suites(self) -> Mapping[str, Suite]:
         """The same levels in gymnasium's Box2D."""

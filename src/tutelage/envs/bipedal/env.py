@@ -17,7 +17,7 @@ from tutelage.envs.bipedal.exact import JointImpulse
 from tutelage.envs.bipedal.ground import Ground, Tiles, paved
 from tutelage.envs.bipedal.kernel import Moment, advance, packed, unpacked
 from tutelage.envs.bipedal.level import WalkerLevel
-from tutelage.envs.bipedal.physics import Efforts, Solver, World
+from tutelage.envs.bipedal.physics import TOLERANCE, Efforts, World
 from tutelage.envs.bipedal.start import begun
 from tutelage.envs.bipedal.terrain import Rules, Terrain
 
@@ -41,21 +41,21 @@ class WalkerState(NamedTuple):
 class Walker:
     """Walk to the end of the terrain without falling.
 
-    `rules` say how a level becomes terrain. The `exact` solver does what Box2D does, iteration by iteration, the
-    `prompt` one until that changes next to nothing, and the `reduced` one, the fastest, goes to where it would end.
+    `rules` say how a level becomes terrain. Box2D's iterations end where they change velocities by no more than the
+    tolerance, in metres or radians a second; at 0 all of them are made.
     """
 
     rules: Rules = "parametrised"
     max_steps: int = 2000
-    solver: Solver = "prompt"
+    tolerance: float = TOLERANCE
 
     def __post_init__(self) -> None:
         if self.rules not in get_args(Rules):
             raise ValueError(f"The rules are one of {get_args(Rules)}, not {self.rules!r}.")
         if self.max_steps < 1:
             raise ValueError(f"An episode needs at least one step, not {self.max_steps}.")
-        if self.solver not in get_args(Solver):
-            raise ValueError(f"The solver is one of {get_args(Solver)}, not {self.solver!r}.")
+        if not 0 <= self.tolerance <= 1:
+            raise ValueError(f"The tolerance lies between 0 and 1, not at {self.tolerance}.")
 
     @property
     def actions(self) -> Box:
@@ -77,7 +77,7 @@ class Walker:
     def step(self, key: Key[Array, ""], state: WalkerState, action: Float[Array, "4"]) -> tuple[WalkerState, Timestep]:
         """One step of 0.02 s."""
         moment = Moment(*state[:4])
-        after = advance(self.solver)(moment, action, state.ground)
+        after = advance(self.tolerance)(moment, action, state.ground)
         new = WalkerState(*after.moment, state.time + 1, state.ground)
         worlds = unpacked(moment), unpacked(after.moment)
         seen, reward, terminated, truncated = judge(
@@ -91,7 +91,7 @@ class Walker:
         """A rollout as one GPU kernel, for students that are two towers."""
         from tutelage.envs.bipedal.play import played
 
-        return played(self.solver, self.max_steps, student, openings, noise)
+        return played(self.tolerance, self.max_steps, student, openings, noise)
 
     def solved(self, episode_return: Float[Array, "..."]) -> Bool[Array, "..."]:
         """A return of more than 230."""

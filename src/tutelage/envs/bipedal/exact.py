@@ -4,8 +4,8 @@ Joints have a motor, a limit and a point that keeps the two anchors together; co
 impulses, solved as a block. Impulses are accumulated and start from those of the step before.
 
 After a while, which contacts and limits push no longer changes, an iteration is a linear map, and what is left of its
-changes shrinks by the same share each time. `solve_promptly` makes rounds of iterations until one changes next to
-nothing, and adds what the rest of the 180 would still change at that rate.
+changes shrinks by the same share each time. So iterations may end when a round of six changes the velocities by no more
+than a tolerance; what the rest of the 180 would still change at that rate is added. At a tolerance of 0 all are made.
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ ITERATIONS = 180
 ROUND = 6  # iterations between two looks at whether they still change anything
 ROUNDS = ITERATIONS // ROUND
 SURE = 3  # rounds that are made in any case
-STILL = 1e-3  # metres or radians a second by which a round may change velocities and count as changing nothing
 POINTS = 3  # up to which kernels have loops of their own
 
 Velocity = tuple[Num, ...]  # vx, vy, spin
@@ -67,10 +66,7 @@ Velocities = tuple[Velocity, ...]
 
 
 class JointImpulse(NamedTuple):
-    """What a joint's point, motor and limit have exerted, accumulated over a step.
-
-    The reduced solver knows of no points and counts a limit's impulse as the motor's.
-    """
+    """What a joint's point, motor and limit have exerted, accumulated over a step."""
 
     x: Num
     y: Num
@@ -188,8 +184,20 @@ class Task(NamedTuple):
     number: Any  # as `number_of` has it
 
 
-def solve(problem: Problem, iterations: Int[Array, ""] | int | None = None) -> Solution:
-    """As Box2D does, or with other than its 180 iterations."""
+def solve(problem: Problem, tolerance: float) -> Solution:
+    """Velocities and impulses after the iterations; by XLA on GPUs, all are made, whatever the tolerance."""
+    if tolerance == 0 or by_xla_on_gpu():
+        return solve_all(problem)
+    return _solve_by_kinds(problem, tolerance) if on_cpu() else _solved(_go_on, problem, tolerance)
+
+
+def solve_few(problem: Problem, tolerance: float) -> Solution:
+    """The same in kernels, of walkers that are not crowded."""
+    return _solved(_with_few, problem, tolerance)
+
+
+def solve_all(problem: Problem, iterations: Int[Array, ""] | int | None = None) -> Solution:
+    """All of Box2D's 180 iterations, or another number of them."""
     task, course = _begin(problem)
     if iterations is None and by_xla_on_gpu():
         once = lambda task, course: iterate(task._replace(hinges=_locked(task.hinges)), course)  # noqa: E731
@@ -199,21 +207,9 @@ def solve(problem: Problem, iterations: Int[Array, ""] | int | None = None) -> S
     return _solution(task, lax.fori_loop(0, times, lambda _, course: iterate(task, course), course))
 
 
-def solve_promptly(problem: Problem) -> Solution:
-    """The same, but that iterations end when they change next to nothing; by XLA on GPUs, all are made."""
-    if by_xla_on_gpu():
-        return solve(problem)
-    return _solve_by_kinds(problem) if on_cpu() else _solved(_go_on, problem)
-
-
-def solve_few(problem: Problem) -> Solution:
-    """The same in kernels, of walkers that are not crowded."""
-    return _solved(_with_few, problem)
-
-
-def _solved(go_on: Callable[..., Rounds], problem: Problem) -> Solution:
+def _solved(go_on: Callable[..., Rounds], problem: Problem, tolerance: float) -> Solution:
     task, course = _prepared(problem)
-    return _solution(task, go_on(task, _at_first(course), 0, ROUNDS).course)
+    return _solution(task, go_on(task, _at_first(course), Span(0, ROUNDS, tolerance)).course)
 
 
 def is_crowded(contacts: Contact) -> Bool[Array, "..."]:
@@ -232,19 +228,19 @@ def number_of(contacts: Contact) -> Int[Array, "..."]:
     return jnp.where(some(contacts.on[0] & contacts.on[1]), SLOTS + 1, visited(contacts))
 
 
-def _solve_by_kinds(problem: Problem) -> Solution:
+def _solve_by_kinds(problem: Problem, tolerance: float) -> Solution:
     """On CPUs, where all would wait for the few that touch at several points, and for those that take long."""
     number = number_of(problem.contacts)
     task, course = _prepared(problem)
-    at = _with_some(1, _without_second, task, _at_first(course), 0, SURE)
+    at = _with_some(1, _without_second, task, _at_first(course), Span(0, SURE, tolerance))
 
     def finish(given: tuple[Problem, Rounds]) -> Course:
         problem, at = given
         task, _ = _prepared(problem)
-        return _with_some(1, _without_second, task, at, SURE, ROUNDS).course
+        return _with_some(1, _without_second, task, at, Span(SURE, ROUNDS, tolerance)).course
 
     course = where_scarce(at.going & (number < 2), finish, (problem, at), at.course, share=4)
-    return where_scarce(number > 1, solve, problem, _solution(task, course), share=8)
+    return where_scarce(number > 1, solve_all, problem, _solution(task, course), share=8)
 
 
 def _watched(course: Course) -> tuple[Num, ...]:
@@ -255,6 +251,14 @@ def _watched(course: Course) -> tuple[Num, ...]:
 def _prepared(problem: Problem) -> tuple[Task, Course]:
     task, course = _begin(problem)
     return task._replace(hinges=fence(_locked(task.hinges))), course
+
+
+class Span(NamedTuple):
+    """Which rounds may be made, and by how much one must change velocities for the next to be."""
+
+    first: int
+    last: int
+    tolerance: float  # metres or radians a second
 
 
 class Rounds(NamedTuple):
@@ -270,25 +274,25 @@ def _at_first(course: Course) -> Rounds:
     return Rounds(course, none, none == 0)
 
 
-def _go_on(task: Task, at: Rounds, first: int, last: int) -> Rounds:
+def _go_on(task: Task, at: Rounds, span: Span) -> Rounds:
     """Some rounds in a kernel, as long as they change something."""
     assert task.used.number is not None, "kernels know how many contacts there are"
-    few = partial(_with_few, task, first=first, last=last)
-    two = partial(_with_some, 2, _with_second, task, first=first, last=last)
-    more = partial(_with_all, task, first=first, last=last)
+    few = partial(_with_few, task, span=span)
+    two = partial(_with_some, 2, _with_second, task, span=span)
+    more = partial(_with_all, task, span=span)
     return lax.cond(jnp.max(task.number) <= POINTS, few, partial(lax.cond, task.used.number <= 2, two, more), at)
 
 
-def _with_few(task: Task, at: Rounds, first: int, last: int) -> Rounds:
+def _with_few(task: Task, at: Rounds, span: Span) -> Rounds:
     """The same where there are at most a few contacts, of one point each."""
-    loops = (partial(_with_some, k, _without_second, task, first=first, last=last) for k in range(POINTS + 1))
+    loops = (partial(_with_some, k, _without_second, task, span=span) for k in range(POINTS + 1))
     most, *others = reversed(list(loops))
     for k, fewer in enumerate(others, 1):
         most = partial(lax.cond, jnp.max(task.number) <= POINTS - k, fewer, most)
     return most(at)
 
 
-def _with_some(number: int, solve: Callable, task: Task, at: Rounds, first: int, last: int) -> Rounds:
+def _with_some(number: int, solve: Callable, task: Task, at: Rounds, span: Span) -> Rounds:
     """The same where there are at most so many contacts, one after the other: loops in which nothing branches."""
     grips = [entry_of(task.grips, k) for k in range(number)]
 
@@ -302,18 +306,18 @@ def _with_some(number: int, solve: Callable, task: Task, at: Rounds, first: int,
 
     pressed = at.course.held
     held = tuple(entry_of(pressed, k) for k in range(number))
-    at = _rounds(once, at._replace(course=at.course._replace(held=held)), first, last)
+    at = _rounds(once, at._replace(course=at.course._replace(held=held)), span)
     for k, entry in enumerate(at.course.held):
         pressed = with_entry(pressed, k, entry)
     return at._replace(course=at.course._replace(held=pressed))
 
 
-def _with_all(task: Task, at: Rounds, first: int, last: int) -> Rounds:
-    return _rounds(partial(iterate, task), at, first, last)
+def _with_all(task: Task, at: Rounds, span: Span) -> Rounds:
+    return _rounds(partial(iterate, task), at, span)
 
 
-def _rounds(iterate: Callable[[Course], Course], at: Rounds, first: int, last: int) -> Rounds:
-    at_once = at.change.size == 1 or last <= SURE  # none waits for another
+def _rounds(iterate: Callable[[Course], Course], at: Rounds, span: Span) -> Rounds:
+    at_once = at.change.size == 1 or span.last <= SURE  # none waits for another
 
     def once(_: Int[Array, ""], state: tuple[Course, Bool[Array, "..."]]) -> tuple[Course, Bool[Array, "..."]]:
         course, going = state
@@ -324,12 +328,12 @@ def _rounds(iterate: Callable[[Course], Course], at: Rounds, first: int, last: i
         course, _ = lax.fori_loop(0, ROUND, once, (at.course, at.going))
         pairs = zip(_watched(course), _watched(at.course), strict=True)
         change = largest([jnp.abs(new - old) for new, old in pairs])
-        going = at.going & ((change > STILL) | (k < SURE - 1))
+        going = at.going & ((change > span.tolerance) | (k < SURE - 1))
         ends = at.going & ~going
         course = if_used(known_lane(ends), lambda course: _carried_on(at, course, change, ends, k), course)
         return Rounds(course, change, going)
 
-    return while_active(lambda at: at.going, one_round, at, first=first, last=last)
+    return while_active(lambda at: at.going, one_round, at, first=span.first, last=span.last)
 
 
 def _carried_on(at: Rounds, course: Course, change: Num, ends: Bool[Array, "..."], k: Int[Array, ""]) -> Course:

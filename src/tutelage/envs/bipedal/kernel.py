@@ -19,7 +19,7 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float, Int
 
-from tutelage.envs.bipedal import contacts, exact, ground, impact, lidar, physics, reduced
+from tutelage.envs.bipedal import contacts, exact, ground, impact, lidar, physics
 from tutelage.envs.bipedal.body import Bodies, Body, hull_origin
 from tutelage.envs.bipedal.contacts import Footing, Memory
 from tutelage.envs.bipedal.exact import JointImpulse
@@ -29,7 +29,7 @@ from tutelage.envs.bipedal.jobs import Job, Stage
 from tutelage.envs.bipedal.lanes import any_of, fence, some_lane, unspread, where
 from tutelage.envs.bipedal.nearby import survey
 from tutelage.envs.bipedal.pages import Pages
-from tutelage.envs.bipedal.physics import Efforts, Push, Solver, World
+from tutelage.envs.bipedal.physics import Efforts, Push, World
 from tutelage.envs.bipedal.position import FEW, ITERATIONS, MORE
 from tutelage.gpu import kernels_run_here
 
@@ -41,7 +41,7 @@ class Lanes(NamedTuple):
 
     feel: int
     solve: int
-    begin: int
+    crowded: int
     move: int
     settle: int
     finish: int
@@ -67,15 +67,14 @@ class Lanes(NamedTuple):
 # there are, with which a GPU's processors can hold but eight programs each. Sweeps need them all, and so do stages in
 # which few programs have something to do.
 REGISTERS = Lanes(
-    feel=128, solve=255, begin=255, move=128, settle=255, finish=255, see=128, aim=80, touch=128, bounce=255
+    feel=128, solve=255, crowded=255, move=128, settle=255, finish=255, see=128, aim=80, touch=128, bounce=255
 )
 ALIKE = {  # stages with the lanes and registers of others
     "solve_few": "solve",
-    "literal": "begin",
+    "literal": "crowded",
     "start": "move",
     "aim_again": "aim",
 }
-SOLVERS = {"prompt": exact.solve_promptly, "reduced": reduced.solve, "exact": exact.solve}
 
 
 class Moment(NamedTuple):
@@ -99,21 +98,21 @@ Given = tuple[World, Efforts]
 Advance = Callable[[Moment, Float[Array, "*n 4"], Float[Array, "*n 200 8"]], After]
 
 
-def advance(solver: Solver) -> Advance:
+def advance(tolerance: float) -> Advance:
     """The step of one environment. Under `vmap` all of them are one batch; on a GPU, that is a few kernels."""
-    return _nested(fused if kernels_run_here() else abreast, solver, 0)
+    return _nested(fused if kernels_run_here() else abreast, tolerance, 0)
 
 
-def alone(solver: Solver, moment: Moment, action: Float[Array, "4"], tiles: Tiles) -> After:
+def alone(tolerance: float, moment: Moment, action: Float[Array, "4"], tiles: Tiles) -> After:
     """The step as XLA compiles it, also on GPUs and under `vmap`."""
-    return _nested(abreast, solver, 0)(moment, action, tiles)
+    return _nested(abreast, tolerance, 0)(moment, action, tiles)
 
 
-def abreast(solver: Solver, moment: Moment, action: Float[Array, "n 4"], tiles: Float[Array, "n 200 8"]) -> After:
+def abreast(tolerance: float, moment: Moment, action: Float[Array, "n 4"], tiles: Float[Array, "n 200 8"]) -> After:
     """The step of n environments as XLA compiles it, the environments on the last axis of everything."""
     moment, action = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), (moment, action))
     look = ground.Ground(tiles, jnp.arange(action.shape[1]))
-    world = physics.step(unpacked(moment), (action[0], action[1], action[2], action[3]), look, solver)
+    world = physics.step(unpacked(moment), (action[0], action[1], action[2], action[3]), look, tolerance)
     rays = fence(lidar.scan(*hull_origin(world.bodies[0]), look))
     return jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), After(packed(world), world.fallen, rays))
 
@@ -134,20 +133,20 @@ def unpacked(moment: Moment) -> World:
 
 
 @lru_cache
-def _traced_once(run: Callable[..., After], solver: Solver) -> Advance:
+def _traced_once(run: Callable[..., After], tolerance: float) -> Advance:
     """The step, traced once for each number of environments: it is long, and a method has several rollouts of it."""
-    return jax.jit(partial(run, solver))
+    return jax.jit(partial(run, tolerance))
 
 
 @lru_cache
-def _nested(run: Callable[..., After], solver: Solver, axes: int) -> Advance:
+def _nested(run: Callable[..., After], tolerance: float, axes: int) -> Advance:
     """The step for values with `axes` leading axes, which makes all one batch when another comes."""
 
     @custom_vmap
     def step(moment: Moment, action: Array, tiles: Array) -> After:
         shape = action.shape[:axes]
         given = jax.tree.map(lambda x: x.reshape(-1, *x.shape[axes:]), (moment, action, tiles))
-        after = _traced_once(run if axes else abreast, solver)(*given)
+        after = _traced_once(run if axes else abreast, tolerance)(*given)
         return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), after)
 
     @step.def_vmap
@@ -155,7 +154,7 @@ def _nested(run: Callable[..., After], solver: Solver, axes: int) -> Advance:
         def wide(x: Array, is_batched: bool) -> Array:
             return x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
 
-        after = _nested(run, solver, axes + 1)(*jax.tree.map(wide, given, tuple(batched)))
+        after = _nested(run, tolerance, axes + 1)(*jax.tree.map(wide, given, tuple(batched)))
         return after, jax.tree.map(lambda _: True, after)
 
     return step
@@ -165,7 +164,7 @@ def _nested(run: Callable[..., After], solver: Solver, axes: int) -> Advance:
 class Stages:
     """What each kernel does, in the order of a step. The last three follow one impact of each leg body."""
 
-    solver: Solver
+    tolerance: float
 
     def feel(self, given: Given, look: Look) -> Footing:
         """What the legs touch."""
@@ -175,42 +174,30 @@ class Stages:
     def solve(self, given: Given, footing: Footing) -> Push:
         """The velocity solver."""
         problem = physics.problem(*given, footing)
-        return physics.pushed(problem, SOLVERS[self.solver](problem))
+        return physics.pushed(problem, exact.solve(problem, self.tolerance))
 
     def solve_few(self, given: Given, footing: Footing) -> Push:
-        """The prompt solver of those with few contacts."""
+        """The velocity solver, for those with few contacts."""
         problem = physics.problem(*given, footing)
-        return physics.pushed(problem, exact.solve_few(problem))
-
-    def begin(self, given: Given, footing: Footing, push: Push) -> Push:
-        """The same again for those whose first step it is."""
-        return physics.first_pushed(physics.problem(*given, footing), push)
+        return physics.pushed(problem, exact.solve_few(problem, self.tolerance))
 
     def move(self, given: Given, footing: Footing, push: Push) -> Flight:
         """Positions, and what is to be known of the way there."""
-        return self._take_off(given, footing, push, physics.moved(physics.problem(*given, footing), push, self.solver))
+        return self._take_off(
+            given, footing, push, physics.moved(physics.problem(*given, footing), push, self.tolerance)
+        )
 
     def literal(self, given: Given, footing: Footing) -> Push:
-        """All of Box2D's iterations, for those who are solved for apart."""
-        return physics.literally(physics.problem(*given, footing))
+        """All iterations, for those with more."""
+        return physics.thoroughly(physics.problem(*given, footing))
 
     def start(self, given: Given, footing: Footing, push: Push, apart: Push | None = None) -> Flight:
         """Positions as far as a few iterations go; of those who were solved for apart, with what was found for them."""
         if apart is not None:
-            which = self.apart(given[0], footing)
-            push = lax.cond(some_lane(which), lambda: self.chosen(which, apart, push), lambda: push)
-        end, unsettled = physics.moved_a_little(physics.problem(*given, footing), push, self.solver)
+            which = exact.is_crowded(footing.contacts)
+            push = lax.cond(some_lane(which), lambda: where(which, apart, push), lambda: push)
+        end, unsettled = physics.moved_a_little(physics.problem(*given, footing), push, self.tolerance)
         return self._take_off(given, footing, push, end)._replace(unsettled=unsettled)
-
-    def apart(self, world: World, footing: Footing) -> Bool[Array, "..."]:
-        """Whom velocities are solved for apart from the others: it takes longer for them."""
-        if self.solver == "prompt":
-            return exact.is_crowded(footing.contacts)
-        return physics.is_first(world.joints)
-
-    def chosen(self, apart: Bool[Array, "..."], theirs: Push, others: Push) -> Push:
-        """What was found for each."""
-        return where(apart, physics.agreed(theirs, others) if self.solver == "reduced" else theirs, others)
 
     def settle(self, given: Given, footing: Footing, flight: Flight) -> Flight:
         """The positions of those who had not settled by then, some iterations later."""
@@ -222,7 +209,7 @@ class Stages:
 
     def _settle(self, given: Given, footing: Footing, flight: Flight, times: int) -> Flight:
         problem = physics.problem(*given, footing)
-        end, unsettled = physics.moved_on(problem, flight.end, self.solver, times)
+        end, unsettled = physics.moved_on(problem, flight.end, self.tolerance, times)
         return flight._replace(end=end, unsettled=unsettled)
 
     def _take_off(self, given: Given, footing: Footing, push: Push, end: Bodies) -> Flight:
@@ -248,11 +235,11 @@ class Stages:
 
     def bounce(self, aimed: Aimed, footing: Footing, flight: Flight) -> Flight:
         """Where they go from there."""
-        return impact.bounce(flight, aimed, footing, physics.effort(self.solver).iterations)
+        return impact.bounce(flight, aimed, footing, physics.effort(self.tolerance).iterations)
 
 
 def fused(
-    solver: Solver,
+    tolerance: float,
     moment: Moment,
     action: Float[Array, "n 4"],
     tiles: Float[Array, "n 200 8"],
@@ -276,13 +263,13 @@ def fused(
     def run(act: Callable, given: Sequence[Pages], look: Any = None, **how: Any) -> Pages:
         return job(act, given, look, **how).run()
 
-    stages = Stages(solver)
+    stages = Stages(tolerance)
     given = Pages.of((unpacked(moment), efforts))
     footing = run(stages.feel, [given], ground)
     flight, joints = _set_off(stages, job, given, footing)
     fallen, rays = run(stages.see, [given, flight], ground).values()
     aimed = run(stages.aim, [given, flight], ground)
-    for k in range(physics.effort(solver).rounds):
+    for k in range(physics.effort(tolerance).rounds):
         struck = any_of(aimed.values().struck)
         if k:
             aimed = run(stages.aim_again, [given, flight, aimed], ground, wanted=struck, anew=False)
@@ -296,14 +283,14 @@ def fused(
 
 def _set_off(stages: Stages, job: Callable[..., Job], given: Pages, footing: Pages) -> tuple[Pages, Any]:
     """Velocities, and positions before impacts: the flight on its pages, and the joints' impulses."""
-    if stages.solver == "exact":
+    if stages.tolerance == 0:
         push = job(stages.solve, [given, footing]).run()
         flight, joints = job(stages.start, [given, footing, push]).run(), push.values().joints
     else:
-        apart = stages.apart(given.values()[0], footing.values())
-        theirs, others = _solved_apart(stages, job, given, footing, apart)
+        crowded = exact.is_crowded(footing.values().contacts)
+        theirs, others = _solved_apart(stages, job, given, footing, crowded)
         flight = job(stages.start, [given, footing, others, theirs]).run()
-        joints = stages.chosen(apart, theirs.values(), others.values()).joints
+        joints = where(crowded, theirs.values().joints, others.values().joints)
     unsettled = flight.values().unsettled
     flight = job(stages.settle, [given, footing, flight], wanted=unsettled, anew=False).run()
     kinds = [flight.values().unsettled]
@@ -317,8 +304,6 @@ def _solved_apart(
 
     A program waits for the slowest of its walkers, so those with as many contacts are taken together.
     """
-    if stages.solver == "reduced":
-        return job(stages.literal, [given, footing], kinds=[apart]).beside(job(stages.solve, [given, footing]))
     contacts = footing.values().contacts
     number, visited = exact.number_of(contacts), exact.visited(contacts)
     many = [apart & (visited > 4), apart & (visited == 4), apart & (visited == 3), apart & (visited < 3)]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from tutelage.envs.bipedal import exact, impact, manifold, reduced
+from tutelage.envs.bipedal import exact, impact, manifold
 from tutelage.envs.bipedal.body import (
     GRAVITY,
     JOINTS,
@@ -23,17 +22,15 @@ from tutelage.envs.bipedal.body import (
 from tutelage.envs.bipedal.contacts import Contact, Feet, Footing, Memory, empty_memory, feel
 from tutelage.envs.bipedal.exact import Drive, GripImpulse, JointImpulse, Problem, Solution, Velocities
 from tutelage.envs.bipedal.ground import Look, first_cell
-from tutelage.envs.bipedal.lanes import any_of, fence, if_used, index, known_lane, some, where
+from tutelage.envs.bipedal.lanes import fence, if_used, index, known_lane, some
 from tutelage.envs.bipedal.nearby import survey
 from tutelage.envs.bipedal.position import FEW, Limits, Poses, settle, settle_some
-from tutelage.envs.bipedal.scarce import where_scarce
 
-Solver = Literal["prompt", "reduced", "exact"]
+TOLERANCE = 1e-3  # metres or radians a second
 Efforts = tuple[Num, Num, Num, Num]  # of the four motors, −1 … 1
 
 HULL_REACH = 1.2  # metres, of the hull around its centre of mass
 HULL_WINDOW = 8  # cells
-SAME = 1e-3  # metres or radians a second by which velocities may differ and count as equal
 
 
 class World(NamedTuple):
@@ -61,15 +58,15 @@ class Push(NamedTuple):
     memory: Memory
 
 
-def step(world: World, action: Efforts, look: Look, solver: Solver) -> World:
+def step(world: World, action: Efforts, look: Look, tolerance: float) -> World:
     """The world 0.02 s later."""
     surveyed = survey(world.bodies[1:], look)
     footing = feel(world.bodies[1:], surveyed, look, world.memory, world.feet)
     asked = problem(world, action, footing)
-    push = pushed(asked, SOLVERS[solver](asked))
-    end = moved(asked, push, solver)
+    push = pushed(asked, exact.solve(asked, tolerance))
+    end = moved(asked, push, tolerance)
     fallen = world.fallen | hull_touches(world.bodies[0], end[0], look)
-    end, memory, feet = impact.strike(world.bodies, end, surveyed, look, push.memory, footing.feet, effort(solver))
+    end, memory, feet = impact.strike(world.bodies, end, surveyed, look, push.memory, footing.feet, effort(tolerance))
     return World(end, push.joints, memory, feet, fallen)
 
 
@@ -87,42 +84,27 @@ def pushed(problem: Problem, solution: Solution) -> Push:
     return Push(velocities, joints, _stored(problem.memory, pressed))
 
 
-def is_first(joints: Sequence[JointImpulse]) -> Bool[Array, "..."]:
-    """Whether an episode begins, so that the exact solver is needed (see `_solve`)."""
-    return joints[0].x != 0
+def thoroughly(problem: Problem) -> Push:
+    """What all iterations find."""
+    return pushed(problem, exact.solve_all(problem))
 
 
-def first_pushed(problem: Problem, push: Push) -> Push:
-    """For kernels: what the exact solver finds as an episode begins."""
-    return agreed(literally(problem), push)
-
-
-def literally(problem: Problem) -> Push:
-    """What the exact solver finds."""
-    return pushed(problem, exact.solve(problem))
-
-
-def agreed(literal: Push, found: Push) -> Push:
-    """What the exact solver found; if the reduced one found the same, all of a joint's impulses are its motor's."""
-    return literal._replace(joints=_agreed_joints(literal.velocities, literal.joints, found.velocities))
-
-
-def moved(problem: Problem, push: Push, solver: Solver) -> Bodies:
+def moved(problem: Problem, push: Push, tolerance: float) -> Bodies:
     """The bodies at the end of the step, their positions settled."""
     free = _set_free(problem, push)
-    return _placed(free, settle(_poses(free), *_ties(problem), _still(solver)))
+    return _placed(free, settle(_poses(free), *_ties(problem), _still(tolerance)))
 
 
-def moved_a_little(problem: Problem, push: Push, solver: Solver) -> tuple[Bodies, Bool[Array, "..."]]:
+def moved_a_little(problem: Problem, push: Push, tolerance: float) -> tuple[Bodies, Bool[Array, "..."]]:
     """The same after a few iterations, and which walkers have not settled by then."""
     free = _set_free(problem, push)
-    poses, unsettled = settle_some(_poses(free), *_ties(problem), _still(solver), FEW)
+    poses, unsettled = settle_some(_poses(free), *_ties(problem), _still(tolerance), FEW)
     return _placed(free, poses), unsettled
 
 
-def moved_on(problem: Problem, bodies: Bodies, solver: Solver, times: int) -> tuple[Bodies, Bool[Array, "..."]]:
+def moved_on(problem: Problem, bodies: Bodies, tolerance: float, times: int) -> tuple[Bodies, Bool[Array, "..."]]:
     """The bodies of those that have not, some iterations later, and which have not settled even then."""
-    poses, unsettled = settle_some(_poses(bodies), *_ties(problem), _still(solver), times)
+    poses, unsettled = settle_some(_poses(bodies), *_ties(problem), _still(tolerance), times)
     return _placed(bodies, poses), unsettled
 
 
@@ -143,48 +125,14 @@ def _ties(problem: Problem) -> tuple[Contact, Limits]:
     return problem.contacts, tuple((d.at_lower, d.at_upper) for d in problem.drives)
 
 
-def _still(solver: Solver) -> float:
-    """The movement at which all counts as in place."""
-    return 0.0 if solver == "exact" else 1e-4
+def _still(tolerance: float) -> float:
+    """Metres or radians: movements by no more count as none."""
+    return 0.1 * tolerance
 
 
-def effort(solver: Solver) -> impact.Effort:
+def effort(tolerance: float) -> impact.Effort:
     """How far impacts are followed."""
-    return impact.THOROUGH if solver == "exact" else impact.ENOUGH
-
-
-def _solve(problem: Problem) -> Solution:
-    """The reduced solver, but as an episode begins the exact one.
-
-    The first step starts with the walker in pieces, and what Box2D makes of it is far from what it would be after more
-    iterations. The next may have more than one solution, and which one Box2D finds depends on the impulses that it
-    begins with. As all episodes begin alike, errors would not cancel: walkers without a sense of balance, such as
-    gymnasium's heuristic, fall or walk as it turns out. So the exact solver goes on until the reduced one finds the
-    same. That it is to go on is known by the impulses in the joints' points, which only the exact solver leaves behind.
-    """
-    found = reduced.solve(problem)
-    return where_scarce(is_first(problem.joints), _literal, (problem, found[0]), found, share=16)
-
-
-def _literal(given: tuple[Problem, Velocities]) -> Solution:
-    """What the exact solver makes of a problem for which the reduced one found these velocities."""
-    problem, found = given
-    velocities, joints, pressed = exact.solve(problem)
-    return velocities, _agreed_joints(velocities, joints, found), pressed
-
-
-SOLVERS = {"prompt": exact.solve_promptly, "reduced": _solve, "exact": exact.solve}
-
-
-def _agreed_joints(
-    velocities: Velocities, joints: tuple[JointImpulse, ...], found: Velocities
-) -> tuple[JointImpulse, ...]:
-    """The exact solver's impulses; those of the joints' points and limits only where it found other velocities."""
-    pairs = [(u, v) for old, new in zip(found, velocities, strict=True) for u, v in zip(old, new, strict=True)]
-    differs = any_of([jnp.abs(u - v) > SAME for u, v in pairs])
-    none = jnp.zeros_like(joints[0].x)
-    turning = tuple(JointImpulse(none, none, j.motor + j.limit, none) for j in joints)
-    return where(differs, joints, turning)
+    return impact.ENOUGH if tolerance else impact.THOROUGH
 
 
 def _drive(k: int, bodies: Bodies, action: Num) -> Drive:

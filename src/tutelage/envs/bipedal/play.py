@@ -22,7 +22,7 @@ from tutelage.envs.bipedal.lanes import any_of, some_lane, spread, unspread
 from tutelage.envs.bipedal.linked import Script
 from tutelage.envs.bipedal.nearby import survey
 from tutelage.envs.bipedal.pages import Form
-from tutelage.envs.bipedal.physics import Solver, World, at_rest
+from tutelage.envs.bipedal.physics import World, at_rest
 from tutelage.gpu import kernels_run_here
 from tutelage.student.nets import Flatten, TwoTowers
 
@@ -77,7 +77,7 @@ class Record(NamedTuple):
 class Rules(NamedTuple):
     """What the kernel is made for."""
 
-    solver: Solver
+    tolerance: float
     max_steps: int
     slots: int
     queue: int
@@ -85,7 +85,7 @@ class Rules(NamedTuple):
 
 
 def played(
-    solver: Solver,
+    tolerance: float,
     max_steps: int,
     student: Any,
     openings: tuple[WalkerState, Float[Array, "P Q 24"]],
@@ -98,7 +98,7 @@ def played(
     if layers[0].weight.shape != (NUMBERS, UNITS) or student.log_std is None:
         return None
     (states, obs), (steps, slots, _) = openings, noise.shape
-    rules = Rules(solver, max_steps, slots, obs.shape[1], steps)
+    rules = Rules(tolerance, max_steps, slots, obs.shape[1], steps)
     weights = Weights(*(x for layer in layers for x in (layer.weight, layer.bias)))
     given = (weights, (Moment(*states[:4]), obs, states.ground), noise * jnp.exp(student.log_std))
     record = _nested(rules, 0)(*given)
@@ -137,12 +137,12 @@ class Parts:
     @property
     def stages(self) -> Stages:
         """Those of a single step."""
-        return Stages(self.rules.solver)
+        return Stages(self.rules.tolerance)
 
     @property
     def impacts(self) -> impact.Effort:
         """How far they are followed."""
-        return physics.effort(self.rules.solver)
+        return physics.effort(self.rules.tolerance)
 
     def act(self, at: Standing, w1, b1, w2, b2, w3, b3, noise, seen, done, lane):
         """The policy, noise added; what it saw and did is written down."""
@@ -165,14 +165,6 @@ class Parts:
     def solve(self, at, efforts, footing, lane):
         """The velocity solver."""
         return self.stages.solve((at.world, efforts), footing)
-
-    def begin(self, at, efforts, footing, push, lane):
-        """The same again, by the exact solver."""
-        return self.stages.begin((at.world, efforts), footing, push)
-
-    def is_first(self, at, *rest):
-        """Whether an episode begins so that it is needed."""
-        return physics.is_first(at.world.joints)
 
     def move(self, at, efforts, footing, push, lane):
         """Positions, and what is to be known of the way there."""
@@ -248,8 +240,6 @@ def script(rules: Rules, n: int, seeds: int) -> Script:
     s.add(parts.act, ["standing"], "efforts", looks=[*Weights._fields, "noise"], logs=["seen", "done"])
     s.add(parts.feel, ["standing", "efforts"], "footing", looks=["tiles"])
     s.add(parts.solve, ["standing", "efforts", "footing"], "push")
-    if rules.solver == "reduced":
-        s.add(parts.begin, ["standing", "efforts", "footing", "push"], "push", when=parts.is_first)
     s.add(parts.move, ["standing", "efforts", "footing", "push"], "flight")
     s.add(parts.see, ["standing", "efforts", "flight"], "found", looks=["tiles"])
     s.add(parts.aim, ["standing", "flight"], "aimed", looks=["tiles"])
