@@ -155,7 +155,7 @@ def load(path: Path, domains: Mapping[str, type], methods: Mapping[str, type], o
 
 def _of_today(data: Any, domains: Mapping[str, type]) -> Any:
     """A domain's fields as it has them now; says so where they cannot mean quite the same."""
-    domain = domains.get(data.get("name")) if isinstance(data, dict) else None
+    domain = domains.get(str(data.get("name"))) if isinstance(data, dict) else None
     if domain is None or not issubclass(domain, HasFormerFields):
         return data
     fields, sentence = domain.from_former(data)
