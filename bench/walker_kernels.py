@@ -26,7 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from tutelage.envs.bipedal import TOLERANCE, Walker, WalkerDomain, kernel, play
+from tutelage.envs.bipedal import TOLERANCE, Walker, WalkerDomain
+from tutelage.envs.bipedal.run import kernel, play
 from tutelage.gpu import kernels_run_here
 from tutelage.runs.bench import best_of, device_name, player
 from tutelage.runs.flags import tell_xla

@@ -23,7 +23,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from tutelage.envs.bipedal import TOLERANCE, Walker, WalkerDomain, WalkerState
-from tutelage.envs.bipedal.ground import CELL, CELLS, Ground
+from tutelage.envs.bipedal.physics.ground import CELL, CELLS, Ground
 
 CHUNK = 250  # steps of a compiled call
 TOO_FAST = 200.0

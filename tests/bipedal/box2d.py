@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("Box2D")
 walkers = pytest.importorskip("gymnasium.envs.box2d.bipedal_walker")
 
-from tutelage.envs.bipedal.body import Body  # noqa: E402
+from tutelage.envs.bipedal.physics.body import Body  # noqa: E402
 from tutelage.envs.bipedal.terrain import Terrain  # noqa: E402
 
 CELL = 14 / 30

@@ -7,6 +7,8 @@ from unittest import mock
 import jax
 from jax.sharding import AbstractDevice, AbstractMesh, AxisType, use_abstract_mesh
 
+from tutelage import gpu
+
 
 @contextmanager
 def some_gpu() -> Iterator[None]:
@@ -22,12 +24,6 @@ def is_a_kernel(text: str) -> bool:
 
     Names that are given twice, or to nothing, and types that do not fit would be found on a GPU only.
     """
-    from jaxlib.mlir import ir
-    from jaxlib.triton import dialect
-
-    with ir.Context() as context:
-        context.allow_unregistered_dialects = True
-        dialect.register_dialect(context)
-        context.load_all_available_dialects()
-        known = text.replace("gpu.barrier\n", '"gpu.barrier"() : () -> ()\n')  # of a dialect that is not there
-        return bool(ir.Module.parse(known).operation.verify())
+    known = text.replace("gpu.barrier\n", '"gpu.barrier"() : () -> ()\n')  # of a dialect that is not there
+    with gpu.parsed(known) as module:
+        return bool(module.operation.verify())

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from bipedal import box2d
-from tutelage.envs.bipedal import contacts, impact, nearby
-from tutelage.envs.bipedal.body import FRICTION, HALF_LENGTH, HALF_WIDTH, STEP, Body
-from tutelage.envs.bipedal.ground import Ground, paved
+from tutelage.envs.bipedal.physics import contacts, impact, nearby
+from tutelage.envs.bipedal.physics.body import FRICTION, HALF_LENGTH, HALF_WIDTH, SECONDS, Body
+from tutelage.envs.bipedal.physics.ground import Ground, paved
+from tutelage.envs.bipedal.run.stages import Values, after_impacts, table
 
 Box2D = pytest.importorskip("Box2D")
 
@@ -47,7 +48,7 @@ def flown_in_box2d(row: np.ndarray) -> list[float]:
         angularVelocity=spin,
         fixtures=Box2D.b2FixtureDef(shape=shape, density=1.0, friction=FRICTION**2 / 2.5),
     )
-    world.Step(STEP, 180, 60)
+    world.Step(SECONDS, 180, 60)
     return [*leg.worldCenter, leg.angle, *leg.linearVelocity, leg.angularVelocity]
 
 
@@ -58,13 +59,15 @@ def flown_here(rows: np.ndarray) -> np.ndarray:
     leg = Body(*(jnp.asarray(column) for column in rows.T))
     rest = Body(leg.x, jnp.full(LEGS, SKY), *(jnp.zeros(LEGS),) * 4)
     start = (rest, rest, leg, rest, rest)
-    end = (rest, rest, impact.moved(leg[:3], leg[3:], STEP), rest, rest)
+    end = (rest, rest, impact.moved(leg[:3], leg[3:], SECONDS), rest, rest)
     memory, feet = contacts.empty_memory(leg.x), (jnp.zeros(LEGS, bool),) * 2
 
     @jax.jit
     def strike():
         surveyed = nearby.survey(start[1:], look)
-        return impact.strike(start, end, surveyed, look, memory, feet, impact.THOROUGH)[0][2]
+        flight = impact.take_off(start, end, memory, feet)
+        values = Values({}, flight=flight, surveyed=surveyed, look=look)
+        return after_impacts(table(0.0), values).end[2]
 
     return np.stack(strike(), axis=1)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bipedal import box2d
-from tutelage.envs.bipedal import lidar
-from tutelage.envs.bipedal.ground import Ground, paved
+from tutelage.envs.bipedal.physics import lidar
+from tutelage.envs.bipedal.physics.ground import Ground, paved
 
 
 def cast(env, x, y):

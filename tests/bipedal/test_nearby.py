@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from bipedal.walkers import some_walkers
-from tutelage.envs.bipedal import contacts, impact, manifold
-from tutelage.envs.bipedal.body import HALF_WIDTH, leg_polygon
-from tutelage.envs.bipedal.ground import Ground
-from tutelage.envs.bipedal.nearby import NOTHING, _place_of, box_again, codes, passed, survey, touching
+from tutelage.envs.bipedal.physics import contacts, impact, manifold
+from tutelage.envs.bipedal.physics.body import HALF_WIDTH, leg_polygon
+from tutelage.envs.bipedal.physics.ground import Ground
+from tutelage.envs.bipedal.physics.nearby import NOTHING, _place_of, box_again, codes, passed, survey, touching
 
 N = 3000
 ORDER = {3: 0, 2: 1, 0: 2, 1: 3}  # of the leg bodies, in Box2D's list

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bipedal import box2d
-from tutelage.envs.bipedal import body, manifold
+from tutelage.envs.bipedal import body
+from tutelage.envs.bipedal.physics import manifold
 
 N = 4000
 b2 = box2d.walkers.Box2D

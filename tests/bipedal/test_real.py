@@ -16,7 +16,7 @@ from bipedal.reference import Recorder
 from tutelage.env import Env
 from tutelage.envs.bipedal import WalkerDomain, real
 from tutelage.envs.bipedal.level import make_level
-from tutelage.envs.bipedal.terrain import CELLS, STEP, Terrain, build
+from tutelage.envs.bipedal.terrain import CELL, CELLS, Terrain, build
 from tutelage.envs.hosted import Engines, engines_of
 from tutelage.errors import UserError
 from tutelage.runs import config as configs
@@ -58,7 +58,7 @@ def untouched(seed: int, *, hardcore: bool):
     )  # pyright: ignore[reportArgumentType]
     terrain.box[:, 1] = 0
     for c in boxes:
-        first = round(float(c[:, 0].min()) / STEP)
+        first = round(float(c[:, 0].min()) / CELL)
         if first < CELLS:
             terrain.box_id[first] = first
             terrain.box[first] = c[:, 0].min(), c[:, 0].max(), c[:, 1].max(), c[:, 1].min()

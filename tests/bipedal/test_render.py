@@ -8,7 +8,7 @@ import pytest
 
 from tutelage.envs.bipedal import render
 from tutelage.envs.bipedal.level import make_level
-from tutelage.envs.bipedal.terrain import STEP, Terrain, build
+from tutelage.envs.bipedal.terrain import CELL, Terrain, build
 
 PITS = make_level([0.0, 5, 5, 0, 0, 0, 0, 1], 2)
 STUMPS = make_level([0.0, 0, 0, 2, 2, 0, 0, 1], 2)
@@ -39,14 +39,14 @@ def test_profile_shows_every_pit() -> None:
     assert picture.dtype == np.uint8
     ground = np.flatnonzero(close(picture[:, 30], render.EARTH))[0]  # on the start pad
     row = picture[ground + 6]
-    scale = 640 / (200 * STEP)
+    scale = 640 / (200 * CELL)
     blocks = terrain.box[np.unique(terrain.box_id, return_index=True)[1][1:]]
     openings = [(a[1], b[0]) for a, b in zip(blocks[::2], blocks[1::2], strict=False)]
     assert len(openings) > 8
     for left, right in openings:
         middle = (left + right) / 2
         assert row[int(middle * scale)].min() > 130, "sky"
-        assert close(row[int((right + 2.5 * STEP) * scale)], render.EARTH)
+        assert close(row[int((right + 2.5 * CELL) * scale)], render.EARTH)
 
 
 def test_all_heights_are_in_view() -> None:

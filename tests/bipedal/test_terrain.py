@@ -12,9 +12,9 @@ from scipy.stats import ks_2samp
 
 from bipedal.reference import Ground, gymnasiums, parametrised, random_draws
 from tutelage.envs.bipedal.design import WalkerDesign
-from tutelage.envs.bipedal.ground import paved, unpaved
 from tutelage.envs.bipedal.level import make_level
-from tutelage.envs.bipedal.terrain import CELLS, LOWEST_STUMP, PIT, STEP, STUMP, Draws, Rules, Terrain, build, layout
+from tutelage.envs.bipedal.physics.ground import paved, unpaved
+from tutelage.envs.bipedal.terrain import CELL, CELLS, LOWEST_STUMP, PIT, STUMP, Draws, Rules, Terrain, build, layout
 
 EASY = np.array([0.3, 0, 0.8, 0, 0.4, 0, 0.4, 1])
 FULL = np.array([4.0, 0.5, 7, 0.1, 3, 0, 2, 9])
@@ -54,9 +54,9 @@ def assert_same(terrain: Terrain, ground: Ground, atol: float) -> None:
 def assert_consistent(terrain: Terrain) -> None:
     """A cell has a rectangle exactly if one reaches into it, and vertices go from left to right."""
     boxes = boxes_of(terrain)
-    middles = (np.arange(CELLS) + 0.5) * STEP
+    middles = (np.arange(CELLS) + 0.5) * CELL
     for j, middle in enumerate(middles):
-        inside = [b for b in boxes if b[0] < middle + STEP / 2 - 1e-5 and b[1] > middle - STEP / 2 + 1e-5]
+        inside = [b for b in boxes if b[0] < middle + CELL / 2 - 1e-5 and b[1] > middle - CELL / 2 + 1e-5]
         assert len(inside) <= 1
         if inside:
             np.testing.assert_array_equal(terrain.box[j], inside[0])
@@ -107,7 +107,7 @@ def test_low_stairs_have_no_blocks() -> None:
     draws.size[:] = np.where(rng.random(CELLS) < 0.5, 0.009, draws.size)
     ground = parametrised(draws, 1.0, stump_keeps_segment=True)
     assert_same(exactly(draws, 1.0, "parametrised"), ground, atol=1e-10)
-    assert min(top - bottom for _, _, top, bottom in ground.boxes) * 1.0001 > 0.009 * STEP
+    assert min(top - bottom for _, _, top, bottom in ground.boxes) * 1.0001 > 0.009 * CELL
 
 
 def test_low_stumps_are_no_rectangles() -> None:
@@ -119,7 +119,7 @@ def test_low_stumps_are_no_rectangles() -> None:
     assert len(boxes_of(in_floats(low, 0.0, "parametrised"))) == 0
     boxes = boxes_of(in_floats(high, 0.0, "parametrised"))
     assert len(boxes) > 10
-    assert (boxes[:, 2] - boxes[:, 3] > 0.9 * LOWEST_STUMP * STEP).all()
+    assert (boxes[:, 2] - boxes[:, 3] > 0.9 * LOWEST_STUMP * CELL).all()
 
 
 def test_fractional_pit() -> None:
@@ -128,11 +128,11 @@ def test_fractional_pit() -> None:
     assert (draws.kind == PIT).all()
     terrain = in_floats(draws, 0.0, "parametrised")
     left, right = boxes_of(terrain)[:2]
-    np.testing.assert_allclose(right[0] - left[1], 2.25 * STEP, rtol=1e-5)
+    np.testing.assert_allclose(right[0] - left[1], 2.25 * CELL, rtol=1e-5)
     first, cells = 20, 4  # of the pit, and ⌈1 + 2.25⌉
     assert terrain.box_id[first : first + 7].tolist() == [20, -1, -1, 23, 23, -1, -1]
     assert terrain.x[first + cells + 1] == right[1]
-    np.testing.assert_allclose(terrain.y[first : first + 7] - terrain.y[0], STEP * np.array([0, -4, -4, -4, -4, 0, 0]))
+    np.testing.assert_allclose(terrain.y[first : first + 7] - terrain.y[0], CELL * np.array([0, -4, -4, -4, -4, 0, 0]))
 
 
 def levels(genes: np.ndarray, rules: Rules, count: int) -> tuple[Terrain, np.ndarray]:
@@ -146,7 +146,7 @@ def facts(boxes: np.ndarray, y: np.ndarray) -> dict[str, list[float]]:
     """What is compared between generators. Blocks of one obstacle are alike, so only some of each level count."""
     boxes = on_the_way(boxes)
     height = boxes[:, 2] - boxes[:, 3]
-    of_pit = np.isclose(height, 4 * STEP, atol=1e-3)
+    of_pit = np.isclose(height, 4 * CELL, atol=1e-3)
     gaps = (boxes[1:, 0] - boxes[:-1, 1])[of_pit[:-1] & of_pit[1:]]
     return {
         "rectangles": [len(boxes)],
@@ -162,7 +162,7 @@ def facts(boxes: np.ndarray, y: np.ndarray) -> dict[str, list[float]]:
 def on_the_way(boxes: Any) -> np.ndarray:
     """Rectangles that do not begin beyond cell 199."""
     boxes = np.reshape(boxes, (-1, 4))
-    return boxes[boxes[:, 0] < CELLS * STEP - 1e-3]
+    return boxes[boxes[:, 0] < CELLS * CELL - 1e-3]
 
 
 def assert_same_distribution(ours: list[dict], theirs: list[dict]) -> None:

@@ -8,8 +8,8 @@ from jax import random
 
 from bipedal import box2d  # noqa: F401  skips what follows where Box2D is missing
 from bipedal.test_lidar import cast
-from tutelage.envs.bipedal import lidar
-from tutelage.envs.bipedal.ground import Ground, paved
+from tutelage.envs.bipedal.physics import lidar
+from tutelage.envs.bipedal.physics.ground import Ground, paved
 from tutelage.envs.bipedal.real import gymnasium
 from tutelage.envs.bipedal.suite import HIGH, PAPER
 from tutelage.envs.bipedal.terrain import build

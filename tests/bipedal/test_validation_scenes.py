@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from bipedal import box2d, lockstep
-from tutelage.envs.bipedal.body import HALF_LENGTH, HALF_WIDTH
+from tutelage.envs.bipedal.physics.body import HALF_LENGTH, HALF_WIDTH
 from tutelage.envs.bipedal.real import gymnasium
 from tutelage.envs.bipedal.terrain import HEIGHT, Terrain
 

@@ -8,11 +8,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.custom_batching import custom_vmap
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 from jaxtyping import Array, Bool, Int, Shaped
 
-from tutelage.gpu import kernels_run_here
+from tutelage.gpu import kernel_call, kernels_run_here, pallas
 
 AT_ONCE = 512  # numbers that a program copies
 ROWS = 32  # that a program looks after: to start one takes longer than to see that there is nothing to do
@@ -29,14 +27,14 @@ def replaced(
 
 
 def scattered(old: Array, wanted: Array, new: Array, row: Array) -> Array:
-    """The same as XLA does it."""
+    """What `replaced` promises, as XLA does it."""
     rows = jnp.arange(len(old))
     return old.at[jnp.where(wanted, rows, len(old) + rows)].set(new[row], mode="drop", unique_indices=True)
 
 
 def copied(old: Array, wanted: Array, new: Array, row: Array, *, interpret: bool = False) -> Array:
-    """The same as a kernel does it."""
-    length = old.shape[1]
+    """What `replaced` promises, as a kernel does it."""
+    length, pl = old.shape[1], pallas()
 
     def copy(old_ref: Any, wanted_ref: Any, new_ref: Any, row_ref: Any, out_ref: Any) -> None:
         begin = pl.program_id(0) * ROWS
@@ -54,18 +52,10 @@ def copied(old: Array, wanted: Array, new: Array, row: Array, *, interpret: bool
         mine = jnp.minimum(begin + jnp.arange(ROWS), len(old) - 1)
         pl.when(jnp.max(wanted_ref[mine]) > 0)(lambda: lax.fori_loop(0, ROWS, copy_row, None))
 
-    whole = pl.BlockSpec(memory_space=pl.ANY)
-    return pl.pallas_call(
-        copy,
-        grid=(pl.cdiv(len(old), ROWS),),
-        in_specs=[whole] * 4,
-        out_specs=whole,
-        out_shape=jax.ShapeDtypeStruct(old.shape, old.dtype),
-        input_output_aliases={0: 0},
-        compiler_params=triton.CompilerParams(num_warps=1, num_stages=1),
-        interpret=interpret,
-        name="replace_rows",
-    )(old, wanted.astype(jnp.int32), new, row)
+    out = [jax.ShapeDtypeStruct(old.shape, old.dtype)]
+    programs = pl.cdiv(len(old), ROWS)
+    call = kernel_call(copy, "replace_rows", programs, out, aliases={0: 0}, interpret=interpret)
+    return call(old, wanted.astype(jnp.int32), new, row)[0]
 
 
 @custom_vmap

@@ -14,9 +14,9 @@ from tutelage.env import Classes, Measure, Suite
 from tutelage.envs.bipedal import render, suite
 from tutelage.envs.bipedal.design import Generator, Parameters, WalkerDesign
 from tutelage.envs.bipedal.env import Walker, WalkerState
-from tutelage.envs.bipedal.ground import unpaved
 from tutelage.envs.bipedal.level import WalkerLevel
-from tutelage.envs.bipedal.physics import TOLERANCE
+from tutelage.envs.bipedal.physics.ground import unpaved
+from tutelage.envs.bipedal.physics.step import TOLERANCE
 from tutelage.envs.bipedal.terrain import Rules
 from tutelage.student.nets import Flatten
 

@@ -10,18 +10,18 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int32, Key
 
 from tutelage.env import Box, Played, Timestep
-from tutelage.envs.bipedal import lidar, terrain
-from tutelage.envs.bipedal.body import JOINTS, SCALE, Body, Num, hull_origin
-from tutelage.envs.bipedal.contacts import Memory
-from tutelage.envs.bipedal.exact import JointImpulse
-from tutelage.envs.bipedal.ground import Ground, Tiles, paved
-from tutelage.envs.bipedal.kernel import Moment, advance, packed, unpacked
+from tutelage.envs.bipedal import run, terrain
 from tutelage.envs.bipedal.level import WalkerLevel
-from tutelage.envs.bipedal.physics import TOLERANCE, Efforts, World
-from tutelage.envs.bipedal.start import begun
-from tutelage.envs.bipedal.terrain import Rules, Terrain
+from tutelage.envs.bipedal.physics import lidar
+from tutelage.envs.bipedal.physics.begin import begun
+from tutelage.envs.bipedal.physics.body import JOINTS, SCALE, Body, Num, hull_origin
+from tutelage.envs.bipedal.physics.contacts import Memory
+from tutelage.envs.bipedal.physics.ground import Ground, Tiles, paved
+from tutelage.envs.bipedal.physics.step import TOLERANCE, Efforts, World
+from tutelage.envs.bipedal.physics.velocity import JointImpulse
+from tutelage.envs.bipedal.run.moment import Moment, packed, unpacked
+from tutelage.envs.bipedal.terrain import FINISH, Rules, Terrain
 
-FINISH = 190 * 14 / 30  # metres
 EFFORT = 0.028  # reward that full torque of one motor costs a step
 FALL = -100.0  # the reward of falling
 
@@ -77,7 +77,7 @@ class Walker:
     def step(self, key: Key[Array, ""], state: WalkerState, action: Float[Array, "4"]) -> tuple[WalkerState, Timestep]:
         """One step of 0.02 s."""
         moment = Moment(*state[:4])
-        after = advance(self.tolerance)(moment, action, state.ground)
+        after = run.advance(self.tolerance)(moment, action, state.ground)
         new = WalkerState(*after.moment, state.time + 1, state.ground)
         worlds = unpacked(moment), unpacked(after.moment)
         seen, reward, terminated, truncated = judge(
@@ -89,9 +89,14 @@ class Walker:
         self, student: Any, openings: tuple[WalkerState, Float[Array, "P Q 24"]], noise: Float[Array, "T P 4"]
     ) -> Played | None:
         """A rollout as one GPU kernel, for students that are two towers."""
-        from tutelage.envs.bipedal.play import played
-
-        return played(self.tolerance, self.max_steps, student, openings, noise)
+        states, obs = openings
+        begin = (Moment(*states[:4]), obs, states.ground)
+        found = run.played(self.tolerance, judge, self.max_steps, student, begin, noise)
+        if found is None:
+            return None
+        played, time, entry = found
+        ground = states.ground[jnp.arange(len(entry)), entry]
+        return played._replace(end=WalkerState(*played.end, time, ground))
 
     def solved(self, episode_return: Float[Array, "..."]) -> Bool[Array, "..."]:
         """A return of more than 230."""

@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from PIL import Image, ImageDraw
 
-from tutelage.envs.bipedal.body import HALF_LENGTH, HALF_WIDTH, HULL_CENTRE, HULL_SHAPE
 from tutelage.envs.bipedal.level import WalkerLevel
-from tutelage.envs.bipedal.terrain import CELLS, FINISH, STEP, Rules, Terrain, build
+from tutelage.envs.bipedal.physics.body import HALF_LENGTH, HALF_WIDTH, HULL_CENTRE, HULL_SHAPE
+from tutelage.envs.bipedal.terrain import CELL, CELLS, FINISH, Rules, Terrain, build
 
 SKY, HORIZON = (142, 190, 232), (232, 242, 250)
 FAR_HILLS, NEAR_HILLS, CLOUD = (190, 208, 226), (164, 194, 190), (255, 255, 255)
@@ -26,7 +26,7 @@ RAY = (226, 48, 48)
 
 RAY_RANGE = 160 / 30  # m
 FLAG_HEIGHT = 50 / 30  # m
-START = 3 * STEP  # m, the start flag
+START = 3 * CELL  # m, the start flag
 SMOOTHNESS = 40  # frames over which the camera's height is averaged
 
 Picture = UInt8[np.ndarray, "height width 3"]
@@ -71,7 +71,7 @@ def _terrain(level: WalkerLevel, rules: Rules) -> Terrain:
 def draw(level: WalkerLevel, rules: Rules = "parametrised", *, width: int = 640, height: int = 128) -> Picture:
     """The whole way from start to finish, all of its heights in view; where they leave room, twice as steep."""
     terrain = jax.tree.map(np.asarray, _terrain(level, rules))
-    across = width / (CELLS * STEP)
+    across = width / (CELLS * CELL)
     low, high = _extent(terrain)
     up = min(2 * across, height / (1.2 * (high - low) + 5.0))
     middle = (low + high + FLAG_HEIGHT) / 2
@@ -115,7 +115,7 @@ def _path(poses: Float[np.ndarray, "time 5 3"], width: float, height: float) -> 
     around = np.pad(y, SMOOTHNESS, mode="edge")
     window = np.hanning(2 * SMOOTHNESS + 3)[1:-1]
     gentle = np.convolve(around, window / window.sum(), mode="valid")
-    left = np.clip(x - width / 3, 0.0, (CELLS - 1) * STEP - width)
+    left = np.clip(x - width / 3, 0.0, (CELLS - 1) * CELL - width)
     return zip(left.tolist(), (gentle - 0.48 * height).tolist(), strict=True)
 
 
@@ -195,7 +195,7 @@ def _undercut(line: Points) -> Points:
 
 def _top(terrain: Terrain, x: float) -> float:
     """The height of the ground, or of what stands on it."""
-    cell = min(int(x / STEP + 1e-6), CELLS - 1)
+    cell = min(int(x / CELL + 1e-6), CELLS - 1)
     ground = float(np.interp(x, terrain.x, terrain.y))
     return max(ground, float(terrain.box[cell, 2])) if terrain.box_id[cell] >= 0 else ground
 

@@ -22,10 +22,10 @@ Rules = Literal["parametrised", "poet", "hardcore"]
 with the stump (poet); or gymnasium's hardcore ones, whatever the genes."""
 
 CELLS = 200
-STEP = 14 / 30  # m, the width of a cell
+CELL = 14 / 30  # m, the width of a cell
 HEIGHT = 400 / 30 / 4  # m, where the terrain begins
 START_PAD = 20  # cells without obstacles or bumps
-FINISH = (CELLS - 10) * STEP  # m
+FINISH = (CELLS - 10) * CELL  # m
 BUMP = 1 / 30  # m, the largest change of slope at a cell
 STAIR_WIDTH = 4  # cells
 PIT_DEPTH = 4  # cells
@@ -38,7 +38,7 @@ KIND_THRESHOLDS = np.array(
     [0.2, 0.2, 0.8]
 )  # of stump height, stair height, pit gap: there is none if the high end is less
 
-_NODES = np.arange(CELLS + 64) * STEP  # where cells begin, on beyond the last, as obstacles may go on there
+_NODES = np.arange(CELLS + 64) * CELL  # where cells begin, on beyond the last, as obstacles may go on there
 
 
 class Terrain(NamedTuple):
@@ -190,7 +190,7 @@ def _rolled(at: _Stretch, roughness: Float[Array, ""], bump: Float[Array, ""]) -
 
 def _under_obstacle(at: _Stretch, rules: Rules) -> Float[Array, ""]:
     """The height of the ground below an obstacle, after its first cell."""
-    bottom = jnp.where(at.left > 1, at.base - PIT_DEPTH * STEP, at.base)
+    bottom = jnp.where(at.left > 1, at.base - PIT_DEPTH * CELL, at.base)
     return jnp.where(at.kind == STAIRS, _under_stairs(at, rules), jnp.where(at.kind == PIT, bottom, at.y))
 
 
@@ -199,16 +199,16 @@ def _under_stairs(at: _Stretch, rules: Rules) -> Float[Array, ""]:
     height, slope = at.plan.size, at.plan.slope
     behind = STAIR_WIDTH * at.plan.steps - at.left
     if rules == "hardcore":
-        return at.base + ((behind - slope).astype(height.dtype) / STAIR_WIDTH * slope) * STEP
+        return at.base + ((behind - slope).astype(height.dtype) / STAIR_WIDTH * slope) * CELL
     down = jnp.where(slope == -1, height, 0.0)
-    return at.base + (behind // STAIR_WIDTH * height * slope) * STEP - down * STEP
+    return at.base + (behind // STAIR_WIDTH * height * slope) * CELL - down * CELL
 
 
 def _vertices(cells: _Stretch) -> Float[Array, "200"]:
     """The last vertex of a pit meets its right block's far edge."""
     way, rounded = _pit(cells.plan)
     last = (cells.kind == PIT) & (_offset(cells) == rounded + 1)
-    return jnp.asarray(_NODES[:CELLS], way.dtype) - jnp.where(last, (rounded - way) * STEP, 0.0)
+    return jnp.asarray(_NODES[:CELLS], way.dtype) - jnp.where(last, (rounded - way) * CELL, 0.0)
 
 
 def _offset(cells: _Stretch) -> Int[Array, "200"]:
@@ -236,7 +236,7 @@ def _stumps(cells: _Stretch) -> _Blocks:
     plan, first, ground = cells.plan, cells.first, cells.base
     there = (cells.kind == STUMP) & (_offset(cells) < plan.width) & (plan.size >= LOWEST_STUMP)
     return _Blocks(
-        there, (_node(cells, first), _node(cells, first + plan.width), ground + plan.size * STEP, ground), first
+        there, (_node(cells, first), _node(cells, first + plan.width), ground + plan.size * CELL, ground), first
     )
 
 
@@ -246,8 +246,8 @@ def _stairs(cells: _Stretch, rules: Rules) -> _Blocks:
     if rules != "hardcore":
         there &= plan.size > LOWEST_STAIR
     first = cells.first + STAIR_WIDTH * step
-    top = cells.base + (step * plan.size * plan.slope) * STEP
-    sides = _node(cells, first), _node(cells, first + STAIR_WIDTH), top, top - plan.size * STEP
+    top = cells.base + (step * plan.size * plan.slope) * CELL
+    sides = _node(cells, first), _node(cells, first + STAIR_WIDTH), top, top - plan.size * CELL
     return _Blocks(there, sides, first)
 
 
@@ -257,10 +257,10 @@ def _pits(cells: _Stretch) -> _Blocks:
     offset, within = _offset(cells), rounded > way
     there = (offset == 0) | (offset == rounded) | (within & (offset == rounded - 1))
     beyond = jnp.where(offset == 0, 0, rounded)
-    back = jnp.where(offset == 0, 0.0, (rounded - way) * STEP)
+    back = jnp.where(offset == 0, 0.0, (rounded - way) * CELL)
     left, right = (_node(cells, cells.first + beyond + end) - back for end in (0, 1))
     first = cells.first + jnp.where(offset == 0, 0, rounded - within)
-    return _Blocks((cells.kind == PIT) & there, (left, right, cells.base, cells.base - PIT_DEPTH * STEP), first)
+    return _Blocks((cells.kind == PIT) & there, (left, right, cells.base, cells.base - PIT_DEPTH * CELL), first)
 
 
 def _node(cells: _Stretch, index: Int[Array, "200"]) -> Float[Array, "200"]:

@@ -1,0 +1,55 @@
+"""A rollout as one kernel finds what a rollout step by step finds."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bipedal.gpu import some_gpu
+from tutelage.envs.bipedal import WalkerDomain
+from tutelage.envs.bipedal import run as fast
+from tutelage.envs.bipedal.run import rollout as one_kernel
+from tutelage.runs.presets import preset
+from tutelage.student.rollout import rollout
+
+SEEDS, STEPS = 2, 7
+QUEUE = jnp.array([[0, 1], [2, 3]])
+
+
+def rollouts(domain: WalkerDomain):
+    """Of two seeds, with two slots and two levels each; episodes are over soon."""
+    env, pool = domain.env(), jax.vmap(domain.design().sample)(jax.random.split(jax.random.key(3), 4))
+    config = preset("bipedal", "dr").student
+    build = lambda key: config.build(domain.encoder(key), env.actions, key=key)  # noqa: E731
+    students = jax.vmap(build)(jax.random.split(jax.random.key(0), SEEDS))
+    keys = jax.random.split(jax.random.key(1), SEEDS)
+    return lambda: jax.vmap(lambda key, student: rollout(key, env, student, pool, QUEUE, STEPS))(keys, students)
+
+
+def test_a_rollout_of_all_seeds_is_one_kernel(monkeypatch) -> None:
+    monkeypatch.setattr(fast, "kernels_run_here", lambda: True)
+    run = rollouts(WalkerDomain())
+    with some_gpu():
+        text = jax.jit(run).trace().lower(lowering_platforms=("cuda",)).as_text()
+    assert text.count("custom_call @__gpu$xla.gpu.triton") == 1
+    assert "grid_x = 4 : i32" in text
+
+
+@pytest.mark.slow
+def test_the_kernel_finds_what_the_steps_find(monkeypatch) -> None:
+    """Through the ends of short episodes, on to other levels (interpreting takes minutes to compile).
+
+    In the first steps of an episode several points touch, for which CPUs make all iterations.
+    How two legs share a load then takes longer to settle than velocities do, so that impulses are left out.
+    """
+    run = rollouts(WalkerDomain(max_steps=3))
+    want, stood = jax.jit(run)()
+    monkeypatch.setattr(fast, "kernels_run_here", lambda: True)
+    monkeypatch.setattr(one_kernel, "play", partial(one_kernel.play, interpret=True))
+    have, stands = jax.jit(lambda: run())()  # noqa: PLW0108, a function not traced before
+    assert want.truncated.any()
+    stood, stands = (state._replace(joints=None, memory=None) for state in (stood, stands))
+    for a, b in zip(jax.tree.leaves((have, stands)), jax.tree.leaves((want, stood)), strict=True):
+        np.testing.assert_allclose(a, b, atol=5e-3)

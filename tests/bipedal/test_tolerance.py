@@ -1,0 +1,161 @@
+"""Iterations that end early find what all of Box2D's would, and in a step what Box2D does."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bipedal import box2d, lockstep
+from tutelage.envs.bipedal import TOLERANCE
+from tutelage.envs.bipedal.physics import velocity
+from tutelage.envs.bipedal.physics.body import INVERSE_INERTIA, INVERSE_MASS, JOINTS, Body
+from tutelage.envs.bipedal.physics.contacts import feel
+from tutelage.envs.bipedal.physics.ground import Ground, paved
+from tutelage.envs.bipedal.physics.machine import computed_on
+from tutelage.envs.bipedal.physics.nearby import survey
+from tutelage.envs.bipedal.physics.step import problem
+from tutelage.envs.bipedal.run import solving
+from tutelage.envs.bipedal.run.machines import OnCPU, in_kernel
+from tutelage.envs.bipedal.run.moment import Moment, unpacked
+
+
+@pytest.fixture(scope="module")
+def played():
+    return box2d.episodes(lockstep.EPISODES, lockstep.STEPS)
+
+
+def test_single_steps(played):
+    """As near as all iterations come (`test_all_iterations`)."""
+    errors = lockstep.follow(*lockstep.compiled(TOLERANCE), played)
+    assert np.median(errors["velocity"]) < 1e-5
+    assert np.quantile(errors["velocity"], 0.9) < 1e-3
+    assert np.quantile(errors["velocity"], 0.98) < 0.1
+    assert np.median(errors["lidar"]) < 1e-5
+    assert errors["flags"].mean() < 0.01
+    assert errors["ends"].mean() < 0.002
+
+
+@pytest.fixture(scope="module")
+def problems(played):
+    """Those of walkers at work, with the impulses of the step before, by way of steps with all iterations."""
+    start, step = lockstep.compiled(0.0)
+    state, _ = start(jax.tree.map(jnp.asarray, played["terrain"]), jnp.asarray(played["force"]))
+    tiles = jax.vmap(paved)(jax.tree.map(jnp.asarray, played["terrain"]))
+
+    @jax.jit
+    def ask(state, action):
+        world = unpacked(jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), Moment(*state[:4])))
+        look = Ground(tiles, jnp.arange(len(action)))
+        footing = feel(world.bodies[1:], survey(world.bodies[1:], look), look, world.memory, world.feet)
+        return problem(world, tuple(jnp.clip(action, -1, 1).T), footing)
+
+    found = []
+    for k in range(48):
+        action = jax.random.uniform(jax.random.key(k), (lockstep.EPISODES, 4), minval=-1, maxval=1)
+        found.append(ask(state, action))
+        state, _ = step(state, action)
+    return jax.tree.map(lambda *x: jnp.concatenate(x, axis=-1), *found)
+
+
+def apart(one, other):
+    """By how much the worst body's velocity differs, problem by problem."""
+    return np.abs(np.array(one) - np.array(other)).max((0, 1))
+
+
+@pytest.fixture(scope="module")
+def all_made(problems):
+    """What all iterations find."""
+    return jax.jit(velocity.solve_all)(problems)
+
+
+def on_cpu(problem):
+    """As `Walker.step` solves it."""
+    with computed_on(OnCPU()):
+        return solving.by_kinds(problem, TOLERANCE)
+
+
+@pytest.mark.parametrize("solve", [partial(velocity.solve, tolerance=TOLERANCE), on_cpu], ids=["plainly", "on_cpu"])
+def test_it_finds_what_all_iterations_do(problems, all_made, solve):
+    """Its impulses too, with which the next step begins; many end early, at all numbers of contacts."""
+    ended = jax.jit(solve)(problems)
+    error = apart(all_made[0], ended[0])
+    assert len(error) > 300
+    assert np.median(error) < 1e-5
+    assert np.quantile(error, 0.98) < 5e-3
+    assert error.max() < 0.2
+    for a, b in zip(jax.tree.leaves(all_made[1:]), jax.tree.leaves(ended[1:]), strict=True):
+        assert np.median(np.abs(a - b)) < 1e-5
+        assert np.quantile(np.abs(a - b), 0.98) < 0.02
+
+
+@pytest.mark.parametrize("walkers", [1, 8])
+def test_in_kernels_it_finds_the_same(problems, all_made, walkers):
+    """One walker a program, with loops for each number of points, or some of those that are not crowded."""
+    number, visited = (np.asarray(count(problems.contacts)) for count in (solving.number_of, solving.visited))
+    kinds = [np.flatnonzero(number == k)[:walkers] for k in range(solving.POINTS + 1)]
+    if walkers == 1:
+        kinds += [np.flatnonzero((number > solving.POINTS) & few)[:1] for few in (visited <= 2, visited > 2)]
+    solve = solving.alone if walkers == 1 else solving.of_few
+    seen = 0
+    with computed_on(in_kernel(walkers)):
+        as_kernels_have_it = jax.jit(lambda problem: solve(problem, TOLERANCE))
+        for kind in kinds:
+            if len(kind) == walkers:
+                some = jax.tree.map(lambda x, kind=kind: x[..., kind], problems)
+                have = as_kernels_have_it(some)
+                with_all = jax.tree.map(lambda x, kind=kind: x[..., kind], all_made)
+                assert apart(have[0], with_all[0]).max() < 5e-3
+                np.testing.assert_allclose(have[2].normal[0], with_all[2].normal[0], atol=5e-3)
+                seen += 1
+    assert seen >= (5 if walkers == 1 else 2), "of each kind there were enough"
+
+
+def test_a_joint_is_solved_as_box2d_solves_it():
+    """The motor first; then three equations, with the limit; and without, where it would have to pull."""
+    rng = np.random.default_rng(0)
+    n = 2000
+    draw = lambda: jnp.float32(rng.normal(size=n))  # noqa: E731
+    bodies = tuple(Body(draw(), draw(), 0.5 * draw(), *[jnp.zeros(n)] * 3) for _ in range(5))
+    velocities = tuple((draw(), draw(), draw()) for _ in range(5))
+    place = rng.integers(0, 3, n)
+    speed, most = jnp.float32(rng.choice([-4, 4], n)), jnp.float32(rng.uniform(0, 1.6, n))
+    drive = velocity.Drive(speed, most, jnp.array(place == 1), jnp.array(place == 2))
+    sign = np.where(place == 1, 1, np.where(place == 2, -1, 0))
+    limit = jnp.float32(sign * rng.uniform(0, 0.5, n) * rng.integers(0, 2, n))
+    held = velocity.JointImpulse(*[jnp.zeros(n)] * 2, jnp.float32(rng.uniform(-0.1, 0.1, n)), limit)
+    for joint in JOINTS:
+        hinge = velocity.hinge(joint, bodies)
+        have = velocity._solve_joint(velocities, joint, velocity.Lock.of(hinge), drive, held)
+        want = plain_joint(velocities, joint, hinge, drive, held)
+        for a, b in zip(jax.tree.leaves(have), jax.tree.leaves(want), strict=True):
+            np.testing.assert_allclose(a, b, atol=2e-5)
+    assert (np.asarray(have[1].limit) != 0).sum() > n / 10, "some limits push"
+    assert ((np.asarray(have[1].limit) == 0) & (place > 0)).sum() > n / 10, "some are let go"
+
+
+def plain_joint(velocities, joint, k, drive, held):
+    """One problem after the other, in double precision."""
+    v = np.array(velocities, np.float64)
+    ma, mb = INVERSE_MASS[joint.a], INVERSE_MASS[joint.b]
+    ia, ib = INVERSE_INERTIA[joint.a], INVERSE_INERTIA[joint.b]
+    out = np.array(held, np.float64)
+    for n in range(v.shape[2]):
+        a, b = v[joint.a, :, n], v[joint.b, :, n]
+        ax, ay, bx, by, k11, k12, k13, k22, k23 = (float(x[n]) for x in k[:9])
+        most = float(drive.impulse[n])
+        motor = np.clip(out[2, n] - (b[2] - a[2] - float(drive.speed[n])) / k.k33, -most, most)
+        turn = motor - out[2, n]
+        a[2], b[2], out[2, n] = a[2] - ia * turn, b[2] + ib * turn, motor
+        c = np.array([b[0] - b[2] * by - a[0] + a[2] * ay, b[1] + b[2] * bx - a[1] - a[2] * ax])
+        matrix = np.array([[k11, k12, k13], [k12, k22, k23], [k13, k23, k.k33]])
+        x, y, z = -np.linalg.solve(matrix, [*c, b[2] - a[2]])
+        limit = out[3, n] + z
+        if not ((drive.at_lower[n] and limit >= 0) or (drive.at_upper[n] and limit <= 0)):
+            z = -out[3, n]
+            x, y = np.linalg.solve(matrix[:2, :2], -c - z * matrix[:2, 2])
+        out[:, n] += [x, y, 0, z]
+        a -= [ma * x, ma * y, ia * (ax * y - ay * x + z)]
+        b += [mb * x, mb * y, ib * (bx * y - by * x + z)]
+    return tuple(map(tuple, v)), tuple(out)
