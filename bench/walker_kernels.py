@@ -27,7 +27,9 @@ import numpy as np
 from jax import lax
 
 from tutelage.envs.bipedal import TOLERANCE, Walker, WalkerDomain
-from tutelage.envs.bipedal.run import kernel, play
+from tutelage.envs.bipedal import run as fast
+from tutelage.envs.bipedal.env import judge
+from tutelage.envs.bipedal.run.moment import Moment
 from tutelage.gpu import kernels_run_here
 from tutelage.runs.bench import best_of, device_name, player
 from tutelage.runs.flags import tell_xla
@@ -68,7 +70,7 @@ def openings(env: Walker, n: int) -> Any:
 
 def by_xla(make: Callable[[], Any]) -> Any:
     """What it makes, traced as if there were no kernels."""
-    with mock.patch.object(kernel, "kernels_run_here", return_value=False):
+    with mock.patch.object(fast, "kernels_run_here", return_value=False):
         return make()
 
 
@@ -106,15 +108,17 @@ def agree(args: argparse.Namespace) -> int:
 
 def rollout(env: Walker, n: int) -> tuple[Callable, Any, int]:
     """As in training: new students, their queues of levels, and noise."""
+    from tutelage.envs.bipedal.run import rollout as one_kernel
+
     seeds = n // SLOTS
     state, obs = jax.tree.map(lambda x: x.reshape(seeds, SLOTS, QUEUE, *x.shape[1:]), openings(env, n * QUEUE))
     new_student = preset("bipedal", "accel").classroom().new_student
     students = jax.vmap(new_student)(jax.random.split(jax.random.key(1), seeds))
     noise = jax.random.normal(jax.random.key(2), (seeds, ROLLOUT, SLOTS, 4))
-    weights = play.Weights(*(x for layer in students.actor.layers for x in (layer.weight, layer.bias)))
-    rules = play.Rules(env.tolerance, env.max_steps, SLOTS, QUEUE, ROLLOUT)
-    given = (weights, (kernel.Moment(*state[:4]), obs, state.ground), noise * jnp.exp(students.log_std)[:, None, None])
-    return partial(play.play, rules), given, ROLLOUT
+    weights = one_kernel.Weights(*(x for layer in students.actor.layers for x in (layer.weight, layer.bias)))
+    plan = one_kernel.Plan(env.tolerance, judge, env.max_steps, SLOTS, QUEUE, ROLLOUT)
+    given = (weights, (Moment(*state[:4]), obs, state.ground), noise * jnp.exp(students.log_std)[:, None, None])
+    return partial(one_kernel.play, plan), given, ROLLOUT
 
 
 def whole_env(env: Walker, n: int) -> tuple[Callable, Any, int]:
@@ -128,11 +132,11 @@ def physics(env: Walker, n: int) -> tuple[Callable, Any, int]:
     state, _ = openings(env, n)
     actions = jax.random.uniform(jax.random.key(1), (STEPS, n, 4), minval=-1, maxval=1)
 
-    def run(moment: kernel.Moment, tiles: jax.Array, actions: jax.Array) -> kernel.Moment:
-        step = jax.vmap(kernel.advance(env.tolerance))
+    def run(moment: Moment, tiles: jax.Array, actions: jax.Array) -> Moment:
+        step = jax.vmap(fast.advance(env.tolerance))
         return lax.scan(lambda moment, action: (step(moment, action, tiles).moment, None), moment, actions)[0]
 
-    return run, (kernel.Moment(*state[:4]), state.ground, actions), STEPS
+    return run, (Moment(*state[:4]), state.ground, actions), STEPS
 
 
 TIMED = {"rollout": rollout, "env": whole_env, "physics": physics, "xla-env": whole_env, "xla-physics": physics}

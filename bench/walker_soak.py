@@ -23,7 +23,8 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from tutelage.envs.bipedal import TOLERANCE, Walker, WalkerDomain, WalkerState
-from tutelage.envs.bipedal.physics.ground import CELL, CELLS, Ground
+from tutelage.envs.bipedal.physics.ground import EDGES, Ground
+from tutelage.envs.bipedal.terrain import CELL
 
 CHUNK = 250  # steps of a compiled call
 TOO_FAST = 200.0
@@ -58,7 +59,7 @@ def arguments() -> argparse.Namespace:
 def sunk(state: WalkerState) -> Float[Array, " envs"]:
     """By how much each walker's worst body is below the ground or inside a rectangle."""
     x, y = state.bodies.x.T, state.bodies.y.T
-    cell = jnp.clip(jnp.floor(x / CELL).astype(jnp.int32), 0, CELLS - 1)
+    cell = jnp.clip(jnp.floor(x / CELL).astype(jnp.int32), 0, EDGES - 1)
     c = Ground(state.ground, jnp.arange(x.shape[1]))(cell)
     below = jnp.minimum(c.y1, c.y2) - y
     inside = jnp.minimum(jnp.minimum(x - c.left, c.right - x), jnp.minimum(c.top - y, y - c.bottom))

@@ -107,7 +107,7 @@ def kernel_call(
 def text(call: Callable[..., Any], given: Shapes) -> bytes:
     """The one kernel that `call` launches on arrays of these shapes, in Triton's language."""
     ir = private(IR)
-    module = jax.jit(call).trace(*given).lower(lowering_platforms=("cuda",)).compiler_ir("stablehlo")
+    module: Any = jax.jit(call).trace(*given).lower(lowering_platforms=("cuda",)).compiler_ir("stablehlo")
     [main] = [op for op in module.body.operations if op.attributes["sym_name"].value == "main"]
     [made] = [op for op in main.regions[0].blocks[0].operations if op.operation.name == "stablehlo.custom_call"]
     return ir.StringAttr(ir.DictAttr(made.operation.attributes[CONFIG])["ir"]).value_bytes

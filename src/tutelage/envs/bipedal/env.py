@@ -95,8 +95,9 @@ class Walker:
         if found is None:
             return None
         played, time, entry = found
+        moment: Moment = played.end
         ground = states.ground[jnp.arange(len(entry)), entry]
-        return played._replace(end=WalkerState(*played.end, time, ground))
+        return played._replace(end=WalkerState(*moment, time, ground))
 
     def solved(self, episode_return: Float[Array, "..."]) -> Bool[Array, "..."]:
         """A return of more than 230."""

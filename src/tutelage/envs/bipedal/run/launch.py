@@ -150,31 +150,33 @@ class Launch:
     @cached_property
     def packed(self) -> dict[str, Packed]:
         """The values that are read, with that which is updated last."""
-        names = {*sources(self.stage.reads, self.anew)} - ({self.stage.writes} if self.updates else set())
-        found = {name: value for name, value in self.there.items() if name in names and isinstance(value, Packed)}
-        return found | ({self.stage.writes: self.there[self.stage.writes]} if self.updates else {})  # type: ignore
+        names = {*sources(self.stage.reads, self.anew)} - {*self.before}
+        there = {name: value for name, value in self.there.items() if isinstance(value, Packed)}
+        return {name: value for name, value in there.items() if name in names} | self.before
+
+    @cached_property
+    def before(self) -> dict[str, Packed]:
+        """What is updated, if it is there."""
+        value = self.there.get(self.stage.writes) if self.stage.updates else None
+        return {self.stage.writes: value} if isinstance(value, Packed) else {}
 
     @cached_property
     def looked(self) -> dict[str, Array]:
         """The arrays that are looked into."""
         names = sources(self.stage.reads, self.anew)
-        return {name: self.there[name] for name in names if isinstance(self.there.get(name), jax.Array)}  # type: ignore
-
-    @property
-    def updates(self) -> bool:
-        """Whether what it writes is there already."""
-        return self.stage.updates and self.stage.writes in self.there
+        return {name: value for name, value in self.there.items() if name in names and not isinstance(value, Packed)}
 
     @cached_property
     def gathered(self) -> Gathered | None:
         """Whom it is for; None for all."""
         wanted = self.stage.wanted
-        if wanted is None or wanted.of not in self.there:
+        asked = self.there.get(wanted.of) if wanted else None
+        if wanted is None or not isinstance(asked, Packed):
             return None
-        kinds = wanted.which(self.there[wanted.of].values())
-        return (Gathered.by_kind if wanted.gathered else lambda masks, n: Gathered.of(*masks, n))(
-            kinds, self.size.walkers
-        )
+        kinds = wanted.which(asked.values())
+        if wanted.gathered:
+            return Gathered.by_kind(kinds, self.size.walkers)
+        return Gathered.of(any_of(kinds), self.size.walkers)
 
     @property
     def walkers(self) -> int:
@@ -194,8 +196,9 @@ class Launch:
         values = {name: value.layout.values_of(walkers) for name, value in self.packed.items()}
         which = jax.ShapeDtypeStruct((walkers,), jnp.int32)
         layout = Layout.of(jax.eval_shape(self._work, values, self.looked, which))
-        before = self.there[self.stage.writes].layout if self.updates else layout
-        assert layout == before, f"{self.stage.name} makes other than there was"
+        assert all(layout == value.layout for value in self.before.values()), (
+            f"{self.stage.name} makes other than there was"
+        )
         return layout
 
     @property
@@ -207,7 +210,7 @@ class Launch:
     def aliases(self) -> dict[int, int]:
         """Which of the arrays are written over."""
         first = len(self.arrays) - len(self.out)
-        return {first + k: k for k in range(len(self.out))} if self.updates else {}
+        return {first + k: k for k in range(len(self.out))} if self.before else {}
 
     @property
     def programs(self) -> int:

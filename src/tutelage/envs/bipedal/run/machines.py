@@ -208,9 +208,11 @@ class SeveralWalkers(_InKernel):
 
     def split(self, values, n, used):
         none = jax.tree.map(lambda v: jnp.zeros(v.shape[1:], v.dtype), values)
+        number = used.number
+        assert number is not None, "kernels know how many contacts there are"
 
         def part(k: int) -> PyTree:
-            return lax.cond(used.number > k, partial(jax.tree.map, partial(self.entry, k=k)), lambda _: none, values)
+            return lax.cond(number > k, partial(jax.tree.map, partial(self.entry, k=k)), lambda _: none, values)
 
         return tuple(part(k) for k in range(n))
 
