@@ -64,7 +64,7 @@ def flown_here(rows: np.ndarray) -> np.ndarray:
 
     @jax.jit
     def strike():
-        surveyed = nearby.survey(start[1:], look)
+        surveyed = nearby.cells_around(start[1:], look)
         flight = impact.take_off(start, end, memory, feet)
         values = Values({}, flight=flight, surveyed=surveyed, look=look)
         return after_impacts(table(0.0), values).end[2]

@@ -9,7 +9,7 @@ from bipedal.walkers import some_walkers
 from tutelage.envs.bipedal.physics import contacts, impact, manifold
 from tutelage.envs.bipedal.physics.body import HALF_WIDTH, leg_polygon
 from tutelage.envs.bipedal.physics.ground import Ground
-from tutelage.envs.bipedal.physics.nearby import NOTHING, _place_of, box_again, codes, passed, survey, touching
+from tutelage.envs.bipedal.physics.nearby import NOTHING, _place_of, box_again, cells_around, codes, passed, touching
 
 N = 3000
 ORDER = {3: 0, 2: 1, 0: 2, 1: 3}  # of the leg bodies, in Box2D's list
@@ -29,7 +29,7 @@ def strewn():
     angle = np.where(rng.random((4, N)) < 0.2, np.pi / 2, rng.uniform(-3, 3, (4, N)))
     legs = tuple(tuple(jnp.asarray(v[k], jnp.float32) for v in (x, y, angle)) for k in range(4))
     look = Ground(tiles, jnp.arange(N))
-    return legs, look, jax.jit(lambda: survey(legs, look))()
+    return legs, look, jax.jit(lambda: cells_around(legs, look))()
 
 
 def all_around(legs, surveyed):
@@ -64,7 +64,7 @@ def test_all_that_touches_is_kept_in_order(strewn, at_impact):
     depth, number = all_around(legs, surveyed), np.asarray(surveyed.number)
     memory = contacts.empty_memory(legs[0][0])
     no = jnp.zeros(N, bool)
-    footing = jax.jit(lambda: contacts.feel(legs, surveyed, look, memory, (no, no), at_impact=at_impact))()
+    footing = jax.jit(lambda: contacts.footing_of(legs, surveyed, look, memory, (no, no), at_impact=at_impact))()
     near = np.asarray(jax.jit(lambda: codes(touching(legs, surveyed.cells), surveyed.first))() < NOTHING).sum(0)
     key, on = np.asarray(footing.contacts.key), np.asarray(jnp.stack(footing.contacts.on))
     box = np.asarray(surveyed.cells.box)
@@ -98,7 +98,7 @@ def test_all_that_is_met_on_the_way_is_found(strewn):
     cells = surveyed.cells
     upper = jnp.arange(4)[:, None, None] % 2 == 0
     half_width = jnp.where(upper, *HALF_WIDTH)
-    pieces = [(impact._edge(cells), cells.x1 < cells.x2), (impact._box(cells), cells.left < cells.right)]
+    pieces = [(impact._edge_piece(cells), cells.x1 < cells.x2), (impact._box_piece(cells), cells.left < cells.right)]
 
     @jax.jit
     def met(t):

@@ -65,7 +65,7 @@ def test_film_follows_the_walker(stumps: Terrain) -> None:
     """The hull stays a third from the left, except at the ends of the world; stones pass by."""
     frames = render.film(stumps, walking(4.67, 30.0, 50.0, 90.0))
     assert [f.shape for f in frames] == [(400, 600, 3)] * 4
-    columns = [np.flatnonzero(close(f, render.HULL).any(axis=0)).mean() for f in frames]
+    columns = [np.flatnonzero(close(f, render.HULL_FILL).any(axis=0)).mean() for f in frames]
     assert columns[0] == pytest.approx(4.67 * 30, abs=12)
     assert columns[1] == pytest.approx(200, abs=12)
     assert columns[2] == pytest.approx(200, abs=12)
@@ -78,8 +78,8 @@ def test_film_follows_into_the_depth(stumps: Terrain) -> None:
     """A walker far below the first height is still in the picture."""
     low = stumps._replace(y=stumps.y - 40)
     (frame,) = render.film(low, walking(30.0, height=5.4 - 40))
-    assert close(frame, render.HULL).sum() > 300
-    assert close(frame, render.GRASS).sum() > 300
+    assert close(frame, render.HULL_FILL).sum() > 300
+    assert close(frame, render.TURF).sum() > 300
 
 
 def test_legs_are_told_apart_and_rays_shown_on_request(stumps: Terrain) -> None:

@@ -11,10 +11,10 @@ from bipedal import box2d, lockstep
 from tutelage.envs.bipedal import TOLERANCE
 from tutelage.envs.bipedal.physics import velocity
 from tutelage.envs.bipedal.physics.body import INVERSE_INERTIA, INVERSE_MASS, JOINTS, Body
-from tutelage.envs.bipedal.physics.contacts import feel
+from tutelage.envs.bipedal.physics.contacts import footing_of
 from tutelage.envs.bipedal.physics.ground import Ground, paved
 from tutelage.envs.bipedal.physics.machine import computed_on
-from tutelage.envs.bipedal.physics.nearby import survey
+from tutelage.envs.bipedal.physics.nearby import cells_around
 from tutelage.envs.bipedal.physics.step import problem
 from tutelage.envs.bipedal.run import solving
 from tutelage.envs.bipedal.run.machines import OnCPU, in_kernel
@@ -48,7 +48,7 @@ def problems(played):
     def ask(state, action):
         world = unpacked(jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), Moment(*state[:4])))
         look = Ground(tiles, jnp.arange(len(action)))
-        footing = feel(world.bodies[1:], survey(world.bodies[1:], look), look, world.memory, world.feet)
+        footing = footing_of(world.bodies[1:], cells_around(world.bodies[1:], look), look, world.memory, world.feet)
         return problem(world, tuple(jnp.clip(action, -1, 1).T), footing)
 
     found = []

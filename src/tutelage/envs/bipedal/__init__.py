@@ -101,7 +101,7 @@ class WalkerDomain:
         return suite.suites(partial(Walker, tolerance=self.tolerance), self.rules)
 
     def real_suites(self) -> Mapping[str, Suite]:
-        """The same levels in gymnasium's Box2D."""
+        """These suites in gymnasium's Box2D."""
         from tutelage.envs.bipedal.real import RealWalker
 
         return suite.suites(RealWalker, self.rules)
@@ -142,7 +142,7 @@ class PoetDomain(WalkerDomain):
         return _poet_first(super().suites())
 
     def real_suites(self) -> Mapping[str, Suite]:
-        """The same levels in gymnasium's Box2D."""
+        """These suites in gymnasium's Box2D."""
         return _poet_first(super().real_suites())
 
 

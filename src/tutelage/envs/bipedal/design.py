@@ -122,12 +122,12 @@ class WalkerDesign:
             raise ValueError(f"A walker's level of this design space has the keys {', '.join(self.names)} and seed.")
         for name, low, high in zip(self.names, FULL_LOW, FULL_HIGH, strict=False):
             if not _is_number(data[name]) or not low <= data[name] <= high:
-                raise ValueError(f"The {_words(name)} of a walker's level is {low:g} to {high:g}, not {data[name]!r}.")
+                raise ValueError(f"The {_spoken(name)} of a walker's level is {low:g} to {high:g}, not {data[name]!r}.")
         for low, high in PAIRS:
             if high < self.parameters and data[NAMES[low]] > data[NAMES[high]]:
-                raise ValueError(f"The {_words(NAMES[low])} of a walker's level cannot exceed its high end.")
+                raise ValueError(f"The {_spoken(NAMES[low])} of a walker's level cannot exceed its high end.")
         if self.parameters == len(NAMES) and data[NAMES[-1]] != round(data[NAMES[-1]]):
-            raise ValueError(f"The {_words(NAMES[-1])} of a walker's level are whole, not {data[NAMES[-1]]!r}.")
+            raise ValueError(f"The {_spoken(NAMES[-1])} of a walker's level are whole, not {data[NAMES[-1]]!r}.")
         if type(data["seed"]) is not int or not 0 <= data["seed"] < SEEDS:
             raise ValueError(f"The seed of a walker's level is 0 to {SEEDS - 1}, not {data['seed']!r}.")
         rest = NO_STAIRS[: len(NAMES) - self.parameters]
@@ -138,5 +138,5 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _words(name: str) -> str:
+def _spoken(name: str) -> str:
     return name.replace("_", " ")

@@ -1,4 +1,4 @@
-"""The same levels in the real Box2D: gymnasium's BipedalWalker behind the env's interface, on terrain of our making.
+"""Levels in the real Box2D: gymnasium's BipedalWalker behind the env's interface, on terrain of our making.
 
 Vertices, rectangles and the first push are those of `terrain.build`; all else is gymnasium's. What needed a decision:
 
@@ -25,8 +25,8 @@ from tutelage.envs.bipedal.terrain import CELLS, MAX_FORCE, Rules, Terrain, buil
 from tutelage.envs.hosted import HostedEnv, seen
 from tutelage.errors import UserError
 
-OBS = 24
-JOINTS = 4
+NUMBERS = 24
+MOTORS = 4
 SOLVED = 230.0
 
 
@@ -45,12 +45,12 @@ class RealWalker(HostedEnv):
     @property
     def actions(self) -> Box:
         """Torques of left hip, left knee, right hip, right knee."""
-        return Box(JOINTS)
+        return Box(MOTORS)
 
     @property
     def nothing(self) -> Float[np.ndarray, "24"]:
         """Zeros."""
-        return np.zeros(OBS, np.float32)
+        return np.zeros(NUMBERS, np.float32)
 
     def opening(self, level: WalkerLevel) -> tuple[Terrain, Float[Array, ""]]:
         """The level's terrain and the first push."""
@@ -103,7 +103,7 @@ def gymnasium() -> Any:
         def _generate_terrain(self, hardcore: bool) -> None:
             """Static bodies in gymnasium's order: rectangles, then edges, each from left to right."""
             level = self.level
-            for left, right, top, bottom in _rectangles(level):
+            for left, right, top, bottom in _rectangles_of(level):
                 self.fd_polygon.shape.vertices = [(left, top), (right, top), (right, bottom), (left, bottom)]
                 self.terrain.append(self.world.CreateStaticBody(fixtures=self.fd_polygon))
             points = np.stack([level.x, level.y], axis=1).tolist()
@@ -117,7 +117,7 @@ def gymnasium() -> Any:
     return Engine
 
 
-def _rectangles(terrain: Terrain) -> list[list[float]]:
+def _rectangles_of(terrain: Terrain) -> list[list[float]]:
     cells, first = np.unique(terrain.box_id, return_index=True)
     return terrain.box[first[cells >= 0]].tolist()
 

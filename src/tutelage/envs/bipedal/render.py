@@ -17,10 +17,10 @@ from tutelage.envs.bipedal.terrain import CELL, CELLS, FINISH, Rules, Terrain, b
 
 SKY, HORIZON = (142, 190, 232), (232, 242, 250)
 FAR_HILLS, NEAR_HILLS, CLOUD = (190, 208, 226), (164, 194, 190), (255, 255, 255)
-GRASS, EARTH, DEEP = (104, 168, 82), (122, 92, 68), (98, 72, 54)
+TURF, EARTH, DEEP = (104, 168, 82), (122, 92, 68), (98, 72, 54)
 STONE, STONE_TOP, STONE_EDGE = (168, 170, 178), (206, 208, 214), (84, 86, 96)
 POLE, START_FLAG, CLOTH, CHECK = (60, 60, 66), (226, 64, 46), (250, 250, 250), (34, 34, 40)
-HULL, HULL_EDGE, VISOR = (112, 72, 200), (58, 36, 110), (214, 228, 255)
+HULL_FILL, HULL_EDGE, VISOR = (112, 72, 200), (58, 36, 110), (214, 228, 255)
 NEAR_LEG, FAR_LEG, LEG_EDGE = (206, 116, 168), (140, 66, 116), (76, 32, 64)
 RAY = (226, 48, 48)
 
@@ -170,9 +170,9 @@ def _ground(sheet: Image.Image, camera: Camera, terrain: Terrain) -> None:
     pen.polygon(_filled(camera, line), EARTH)
     pen.polygon(_filled(camera, _undercut(line) - [0.0, 0.9]), DEEP)
     turf = np.concatenate([line, (line - [0.0, 0.14])[::-1]])
-    pen.polygon(camera(turf), GRASS)
+    pen.polygon(camera(turf), TURF)
     for box in _boxes_in_view(camera, terrain).tolist():
-        _block(pen, camera, *box)
+        _draw_block(pen, camera, *box)
     for flag, colour in ((START, START_FLAG), (FINISH, None)):
         if camera.left - 2 < flag < camera.right + 2:
             _flag(pen, camera, flag, _top(terrain, flag), colour)
@@ -211,7 +211,7 @@ def _boxes_in_view(camera: Camera, terrain: Terrain) -> np.ndarray:
     return boxes[(boxes[:, 0] < boxes[:, 1]) & (boxes[:, 1] > camera.left) & (boxes[:, 0] < camera.right)]
 
 
-def _block(pen: ImageDraw.ImageDraw, camera: Camera, left: float, right: float, top: float, bottom: float) -> None:
+def _draw_block(pen: ImageDraw.ImageDraw, camera: Camera, left: float, right: float, top: float, bottom: float) -> None:
     """A stone with a bright upper edge."""
     edge = camera.pixels(1 if camera.across > 15 else 0.5)
     (x0, y0), (x1, y1) = camera([(left, top), (right, bottom)])
@@ -240,7 +240,7 @@ def _flag(pen: ImageDraw.ImageDraw, camera: Camera, x: float, y: float, colour: 
 def _rays(sheet: Image.Image, camera: Camera, hull: np.ndarray, free: np.ndarray) -> None:
     """The lidar, from the hull's origin to what it meets."""
     pen = ImageDraw.Draw(sheet, "RGBA")
-    (origin,) = _placed(hull, np.zeros((1, 2)) - HULL_CENTRE)
+    (origin,) = _in_world(hull, np.zeros((1, 2)) - HULL_CENTRE)
     for k, fraction in enumerate(free):
         end = origin + RAY_RANGE * fraction * np.array([np.sin(0.15 * k), -np.cos(0.15 * k)])
         pen.line(camera([tuple(origin), tuple(end)]), (*RAY, 150), camera.pixels(1))
@@ -256,17 +256,17 @@ def _walker(sheet: Image.Image, camera: Camera, pose: Float[np.ndarray, "5 3"]) 
     hull, upper_left, lower_left, upper_right, lower_right = pose
     for colour, upper, lower in ((FAR_LEG, upper_right, lower_right), (NEAR_LEG, upper_left, lower_left)):
         for part, half_width in ((lower, HALF_WIDTH[1]), (upper, HALF_WIDTH[0])):
-            _plate(pen, camera, _placed(part, _box(half_width)), colour, LEG_EDGE)
-    _plate(pen, camera, _placed(hull, np.array(HULL_SHAPE) - HULL_CENTRE), HULL, HULL_EDGE)
+            _plate(pen, camera, _in_world(part, _leg_corners(half_width)), colour, LEG_EDGE)
+    _plate(pen, camera, _in_world(hull, np.array(HULL_SHAPE) - HULL_CENTRE), HULL_FILL, HULL_EDGE)
     visor = np.array([(0.42, 0.16), (0.95, 0.01), (0.95, -0.1), (0.42, 0.02)]) - HULL_CENTRE
-    pen.polygon(camera(_placed(hull, visor)), VISOR)
+    pen.polygon(camera(_in_world(hull, visor)), VISOR)
 
 
-def _box(half_width: float) -> Points:
+def _leg_corners(half_width: float) -> Points:
     return np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * (half_width, HALF_LENGTH)
 
 
-def _placed(pose: np.ndarray, points: Points) -> Points:
+def _in_world(pose: np.ndarray, points: Points) -> Points:
     """Points seen from a body, in the world."""
     x, y, angle = pose
     cos, sin = np.cos(angle), np.sin(angle)

@@ -1,8 +1,8 @@
 """Terrain: gymnasium's normal and hardcore generators, and the parametrised one of POET and ACCEL.
 
 All of them walk over 200 cells and alternate between stretches of grass and single obstacles. The random draws come
-first, one of each sort for every cell (`draw`); `layout` is what they make, a pure function. gymnasium's normal terrain
-is the parametrised one of roughness 1 without obstacles.
+first, one of each sort for every cell (`drawn`); `layout` is what they make, a pure function. gymnasium's normal
+terrain is the parametrised one of roughness 1 without obstacles.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def build(level: WalkerLevel, rules: Rules) -> tuple[Terrain, Float[Array, ""]]:
     key_draws, key_force = random.split(random.key(level.seed))
     force = random.uniform(key_force, minval=-MAX_FORCE, maxval=MAX_FORCE)
     if rules == "hardcore":
-        return layout(draw_hardcore(key_draws), jnp.ones(()), rules), force
-    return layout(draw(key_draws, level.genes), level.genes[0], rules), force
+        return layout(drawn_hardcore(key_draws), jnp.ones(()), rules), force
+    return layout(drawn(key_draws, level.genes), level.genes[0], rules), force
 
 
 def kinds(genes: Float[Array, "8"]) -> Bool[Array, "3"]:
@@ -83,7 +83,7 @@ def kinds(genes: Float[Array, "8"]) -> Bool[Array, "3"]:
     return genes[jnp.array([4, 6, 2])] >= KIND_THRESHOLDS
 
 
-def draw(key: Key[Array, ""], genes: Float[Array, "8"]) -> Draws:
+def drawn(key: Key[Array, ""], genes: Float[Array, "8"]) -> Draws:
     """The draws of the parametrised generator."""
     keys = random.split(key, 6)
     there = kinds(genes)
@@ -103,7 +103,7 @@ def draw(key: Key[Array, ""], genes: Float[Array, "8"]) -> Draws:
     )
 
 
-def draw_hardcore(key: Key[Array, ""]) -> Draws:
+def drawn_hardcore(key: Key[Array, ""]) -> Draws:
     """The draws of gymnasium's hardcore generator."""
     keys = random.split(key, 6)
     kind = random.randint(keys[0], (CELLS,), STUMP, PIT + 1)

@@ -74,6 +74,7 @@ class Body(NamedTuple):
     spin: Num
 
 
+Pose = tuple[Num, ...]  # x, y, angle of a centre of mass
 Bodies = tuple[Body, ...]  # five: hull, upper and lower left leg, upper and lower right leg
 
 

@@ -88,7 +88,9 @@ def empty_memory(like: Num) -> Memory:
     return Memory(key, (key, key), (none, none), (none, none))
 
 
-def feel(legs: Legs, surveyed: Surveyed, look: Look, memory: Memory, feet: Feet, *, at_impact: bool = False) -> Footing:
+def footing_of(
+    legs: Legs, surveyed: Surveyed, look: Look, memory: Memory, feet: Feet, *, at_impact: bool = False
+) -> Footing:
     """The contacts of the legs with the cells around them, in Box2D's order."""
     code = codes(touching(legs, surveyed.cells), surveyed.first)
 
@@ -226,7 +228,7 @@ def recall(contact: Contact, memory: Memory) -> Memory:
 
 
 def _sum_where(masks: Sequence[Bool[Array, "8 8 ..."]], values: Sequence[Num]) -> Num:
-    """Of the values for which the masks are set, over the first axis."""
+    """The sum, over the first axis, of the values for which the masks are set."""
     return jnp.sum(sum(jnp.where(mask, v, 0.0) for mask, v in zip(masks, values, strict=True)), axis=0)
 
 

@@ -36,8 +36,8 @@ from tutelage.envs.bipedal.physics.tools import choose, some, where
 from tutelage.envs.bipedal.physics.velocity import GripImpulse, Velocities, grip_all, grips_of, with_first
 
 TARGET = SLOP  # the distance of the cores at the time of impact
-TOLERANCE = 0.25 * SLOP
-NEAR, FAR = TARGET - TOLERANCE, TARGET + TOLERANCE
+MARGIN = 0.25 * SLOP
+NEAR, FAR = TARGET - MARGIN, TARGET + MARGIN
 STRIKES = 16  # pieces of ground that bodies are followed to
 AXES = 8  # along which the time is sought, one after the other
 CORNERS = 8  # that are followed along an axis
@@ -163,7 +163,7 @@ def bounce(flight: Flight, aimed: Aimed, footing: Footing, iterations: int) -> F
 
 
 def _where_each(masks: tuple[Bool[Array, "..."], ...], yes: Poses, no: Poses) -> Poses:
-    """Of each body one of two poses."""
+    """One of two poses for each body."""
     return tuple(where(m, a, b) for m, a, b in zip(masks, yes, no, strict=True))
 
 
@@ -200,7 +200,7 @@ def _times(code: Int[Array, "16 ..."], flight: Flight, look: Look) -> tuple[Num,
     there, edge = code < NOTHING, code >> 8 & 1 == 0
     body = jnp.where(there, code >> 9, 0)
     near = fence(look(jnp.where(there, code & 255, 0)))
-    sweep, piece = fence((_sweep(body, flight), where(edge, _edge(near), _box(near))))
+    sweep, piece = fence((_sweep(body, flight), where(edge, _edge_piece(near), _box_piece(near))))
     there &= _may_strike(sweep, piece)
 
     def first(never: tuple[Num, ...]) -> tuple[Num, ...]:
@@ -220,7 +220,7 @@ def _times(code: Int[Array, "16 ..."], flight: Flight, look: Look) -> tuple[Num,
 
 
 def _sweep(body: Int[Array, "16 ..."], flight: Flight) -> Sweep:
-    """Of these leg bodies."""
+    """The ways of these leg bodies."""
     ends = [b[:3] for b in flight.end[1:]]
     shifts = [tuple(e - s for s, e in zip(*way, strict=True)) for way in zip(flight.start, ends, strict=True)]
     x, y, angle = (choose(body, values) for values in zip(*flight.start, strict=True))
@@ -303,7 +303,7 @@ def _root(f: Callable[[Num], Num], first: tuple[Num, Num], last: tuple[Num, Num]
         value = f(new)
         before = value > TARGET
         first, last = where(before, (new, value), (t1, f1)), where(before, (t2, f2), (new, value))
-        return first, last, jnp.where(active, new, t), active & (jnp.abs(value - TARGET) >= TOLERANCE)
+        return first, last, jnp.where(active, new, t), active & (jnp.abs(value - TARGET) >= MARGIN)
 
     state = (first, last, last[0], active)
     return machine().while_active(lambda s: s[3], look_between, state, last=SEARCH)[2]
@@ -341,14 +341,14 @@ def _nearest(pose: tuple[Num, Num, Num], half_width: Num, piece: Piece) -> tuple
     return distance, Axis(x, y, by_body)
 
 
-def _edge(cells: Cells) -> Piece:
+def _edge_piece(cells: Cells) -> Piece:
     dx, dy = cells.x2 - cells.x1, cells.y2 - cells.y1
     length = jnp.sqrt(dx * dx + dy * dy)
     middle = (0.5 * (cells.x1 + cells.x2), 0.5 * (cells.y1 + cells.y2))
     return Piece(*middle, dx / length, dy / length, 0.5 * length, jnp.zeros_like(length))
 
 
-def _box(cells: Cells) -> Piece:
+def _box_piece(cells: Cells) -> Piece:
     one, none = jnp.ones_like(cells.left), jnp.zeros_like(cells.left)
     middle = (0.5 * (cells.left + cells.right), 0.5 * (cells.bottom + cells.top))
     return Piece(*middle, one, none, 0.5 * (cells.right - cells.left), 0.5 * (cells.top - cells.bottom))

@@ -14,7 +14,7 @@ from tutelage.envs.bipedal.physics.tools import choose, index
 
 RAYS = 10
 RANGE = 160 / 30  # metres
-WINDOW = 16  # cells, of which the rays reach over 12
+VIEW = 16  # cells, of which the rays reach over 12
 ANGLES = [0.15 * ray for ray in range(16)]
 END_X, END_Y = [RANGE * math.sin(a) for a in ANGLES], [-RANGE * math.cos(a) for a in ANGLES]  # of rays that hit nothing
 
@@ -27,7 +27,7 @@ def scan(x: Num, y: Num, look: Look) -> Array:
     """
     ray = index(16, 1 + x.ndim)
     dx, dy = choose(ray, END_X), choose(ray, END_Y)
-    cells = look(first_cell(x, WINDOW) + index(WINDOW, x.ndim))
+    cells = look(first_cell(x, VIEW) + index(VIEW, x.ndim))
     edges = _to_edge(x, y, dx, dy, cells)
     there = cells.left < cells.right
     hits = if_any(there, lambda edges: jnp.minimum(edges, _to_box(x, y, dx, dy, cells)), edges)

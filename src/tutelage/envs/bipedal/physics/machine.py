@@ -33,7 +33,7 @@ Kept = TypeVar("Kept", bound=PyTree)
 State = TypeVar("State", bound=PyTree)
 In = TypeVar("In", bound=PyTree)
 Out = TypeVar("Out", bound=PyTree)
-Body = Callable[[Int[Array, ""], State], State]
+Once = Callable[[Int[Array, ""], State], State]
 Known = Bool[Array, ""] | None
 
 
@@ -51,7 +51,7 @@ class Machine:
     """Does everything plainly. A subclass does better what its machine can do better; what comes out is the same."""
 
     def fence(self, values):
-        """The same values, each computed once before anything that uses it; of use where a compiler would not."""
+        """The values themselves, each computed once before anything that uses it, even if a compiler would not."""
         return values
 
     def known(self, mask: Bool[Array, "..."]) -> Known:
@@ -80,7 +80,7 @@ class Machine:
         return parts[k]
 
     def with_part(self, parts: PyTree, k: Int[Array, ""] | int, part: PyTree) -> PyTree:
-        """The same with another entry k."""
+        """What `split` made, with another entry k."""
         return (*parts[:k], part, *parts[k + 1 :])
 
     def in_use(self, on: Sequence[Bool[Array, "n ..."]]) -> InUse:
@@ -123,7 +123,7 @@ class Machine:
     def while_active(
         self,
         active: Callable[[State], Bool[Array, "..."]],
-        body: Body,
+        body: Once,
         state: State,
         *,
         first: int = 0,

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Int
 
-from tutelage.envs.bipedal.physics.body import HALF_LENGTH, HALF_WIDTH, LEGS, SKIN, Body, Num, cos_sin, unturn
+from tutelage.envs.bipedal.physics.body import HALF_LENGTH, HALF_WIDTH, LEGS, SKIN, Body, Num, Pose, cos_sin, unturn
 from tutelage.envs.bipedal.physics.ground import Cells, Look, first_cell
 from tutelage.envs.bipedal.physics.machine import fence, if_any, machine
 from tutelage.envs.bipedal.physics.tools import choose, index, spread
@@ -25,9 +25,8 @@ WINDOW = 8  # cells around a body: its length and a step's movement fit in
 AXIS = 8  # contacts that there may be; more are near in one of 10⁵ steps of random walkers
 NOTHING = 2048  # after all codes
 HALF_DIAGONAL = math.hypot(HALF_LENGTH, HALF_WIDTH[0])
-NEAR = SKIN + 1e-4  # metres, more than rounding could change
+CLOSE = SKIN + 1e-4  # metres, more than rounding could change
 
-Pose = tuple[Num, ...]  # x, y, angle of a centre of mass
 Legs = Sequence[Pose | Body]
 Near = tuple[Bool[Array, "4 8 ..."], Bool[Array, "4 8 ..."]]  # of the cells' edges, and of their rectangles
 
@@ -40,7 +39,7 @@ class Surveyed(NamedTuple):
 
     @property
     def number(self) -> Int[Array, "4 8 ..."]:
-        """Of each cell."""
+        """The number of each cell."""
         return _numbers(self.first)
 
 
@@ -48,7 +47,7 @@ def _numbers(first: Int[Array, "4 ..."]) -> Int[Array, "4 8 ..."]:
     return jnp.expand_dims(first, 1) + jnp.expand_dims(index(WINDOW, first.ndim - 1), 0)
 
 
-def survey(legs: Legs, look: Look) -> Surveyed:
+def cells_around(legs: Legs, look: Look) -> Surveyed:
     """The cells around each leg body."""
     x = spread([leg[0] for leg in legs])
     reach = spread([jnp.abs(cos_sin(leg[2])[1]) for leg in legs]) * 0.57 + 0.14
@@ -64,8 +63,8 @@ def box_again(cells: Cells) -> Bool[Array, "4 8 ..."]:
 def touching(legs: Legs, cells: Cells) -> Near:
     """What the bodies may touch where they are."""
     body = _frame(legs)
-    edges = _edges_within(body, cells, NEAR)
-    return fence((edges, _if_any(cells, lambda: _boxes_within(body, cells, NEAR))))
+    edges = _edges_within(body, cells, CLOSE)
+    return fence((edges, _if_any(cells, lambda: _boxes_within(body, cells, CLOSE))))
 
 
 def passed(start: Legs, end: Legs, cells: Cells, distance: float) -> Near:
@@ -120,7 +119,7 @@ class _Frame(NamedTuple):
 
     @property
     def half(self) -> tuple[Num, Num]:
-        """Of its width and height in the world."""
+        """Half its width and half its height in the world."""
         cos, sin = jnp.abs(self.cos), jnp.abs(self.sin)
         return cos * self.half_width + sin * HALF_LENGTH, sin * self.half_width + cos * HALF_LENGTH
 

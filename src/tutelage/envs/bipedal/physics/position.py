@@ -20,6 +20,7 @@ from tutelage.envs.bipedal.physics.body import (
     SOLVING_ORDER,
     Joint,
     Num,
+    Pose,
     cos_sin,
     small_cos_sin,
     turn,
@@ -28,12 +29,11 @@ from tutelage.envs.bipedal.physics.contacts import SLOTS, Contact
 from tutelage.envs.bipedal.physics.machine import InUse, Known, fence, machine, when
 from tutelage.envs.bipedal.physics.tools import any_of, choose, largest, where
 
-ITERATIONS = 60
+POSITION_ITERATIONS = 60
 IMPACT_ITERATIONS = 20
 MAX_PUSH = 0.2  # metres an iteration
-MAX_TURN = 0.13962634  # 8° an iteration
+MAX_BEND = 0.13962634  # 8° an iteration
 
-Pose = tuple[Num, ...]  # x, y, angle of the centre of mass
 Poses = tuple[Pose, ...]
 
 
@@ -88,7 +88,7 @@ Limits = Sequence[tuple[Bool[Array, "..."], Bool[Array, "..."]]]  # of each join
 
 
 def settle(
-    poses: Poses, contacts: Contact, limits: Limits, still: float, portions: Sequence[int] = (ITERATIONS,)
+    poses: Poses, contacts: Contact, limits: Limits, still: float, portions: Sequence[int] = (POSITION_ITERATIONS,)
 ) -> Poses:
     """At most 60 iterations over contacts, then joints; fewer if all is in place or none of it moves more than `still`.
 
@@ -125,14 +125,14 @@ def settle_some(
 
     state = (_stances(poses), jnp.ones_like(poses[0][0], bool))
     stances, active = machine().repeated(iterate, (footholds, tuple(limits)), state, times, lambda s: s[1])
-    return _poses(stances), active
+    return _from_stances(stances), active
 
 
 def _stances(poses: Poses) -> Stances:
     return fence(tuple(Stance(x, y, angle, *cos_sin(angle)) for x, y, angle in poses))
 
 
-def _poses(stances: Stances) -> Poses:
+def _from_stances(stances: Stances) -> Poses:
     return tuple(stance[:3] for stance in stances)
 
 
@@ -153,7 +153,7 @@ def push_out_struck(poses: Poses, contacts: Contact) -> Poses:
 
     state: Pushed = (_stances(poses), (jnp.ones_like(poses[0][0], bool),) * LEGS)
     stances, _ = machine().repeated(iterate, footholds, state, IMPACT_ITERATIONS, lambda s: any_of(s[1]))
-    return _poses(stances)
+    return _from_stances(stances)
 
 
 def _foothold(contacts: Contact) -> Foothold:
@@ -232,8 +232,8 @@ def _bend_back(
     ia, ib = INVERSE_INERTIA[joint.a], INVERSE_INERTIA[joint.b]
     angle = b.angle - a.angle - joint.reference
     low, high = angle - joint.lower, angle - joint.upper
-    excess = jnp.where(at_lower, jnp.clip(low + ANGULAR_SLOP, -MAX_TURN, 0.0), 0.0)
-    excess = jnp.where(at_upper, jnp.clip(high - ANGULAR_SLOP, 0.0, MAX_TURN), excess)
+    excess = jnp.where(at_lower, jnp.clip(low + ANGULAR_SLOP, -MAX_BEND, 0.0), 0.0)
+    excess = jnp.where(at_upper, jnp.clip(high - ANGULAR_SLOP, 0.0, MAX_BEND), excess)
     error = jnp.where(at_lower, -low, jnp.where(at_upper, high, 0.0))
     impulse = -excess * (1 / (ia + ib))
     return fence((a.turned(-ia * impulse), b.turned(ib * impulse), error))

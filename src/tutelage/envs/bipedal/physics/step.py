@@ -75,12 +75,12 @@ class Seen(NamedTuple):
 
 def survey(world: World, look: Look) -> Surveyed:
     """The ground around the legs."""
-    return nearby.survey(world.bodies[1:], look)
+    return nearby.cells_around(world.bodies[1:], look)
 
 
 def feel(world: World, surveyed: Surveyed, look: Look) -> Footing:
     """What the legs touch."""
-    return contacts.feel(world.bodies[1:], surveyed, look, world.memory, world.feet)
+    return contacts.footing_of(world.bodies[1:], surveyed, look, world.memory, world.feet)
 
 
 def problem(world: World, action: Efforts, footing: Footing) -> Problem:
@@ -100,22 +100,22 @@ def pushed(problem: Problem, solution: Solution) -> Push:
 def move(push: Push, problem: Problem, footing: Footing, *, tolerance: float, portions: Sequence[int]) -> Flight:
     """Where the bodies are at the end of the step, their positions settled, if nothing is struck on the way."""
     free = _set_free(problem, push)
-    end = _placed(free, settle(_poses(free), *_ties(problem), _still(tolerance), portions))
+    end = _set_down(free, settle(_poses_of(free), *_ties(problem), _still(tolerance), portions))
     return impact.take_off(problem.bodies, end, push.memory, footing.feet)
 
 
 def move_a_little(push: Push, problem: Problem, footing: Footing, *, tolerance: float, times: int) -> Flight:
     """`move`, with no more iterations over positions than this."""
     free = _set_free(problem, push)
-    poses, unsettled = settle_some(_poses(free), *_ties(problem), _still(tolerance), times)
-    flight = impact.take_off(problem.bodies, _placed(free, poses), push.memory, footing.feet)
+    poses, unsettled = settle_some(_poses_of(free), *_ties(problem), _still(tolerance), times)
+    flight = impact.take_off(problem.bodies, _set_down(free, poses), push.memory, footing.feet)
     return flight._replace(unsettled=unsettled)
 
 
 def settle_on(problem: Problem, flight: Flight, *, tolerance: float, times: int) -> Flight:
     """The positions of those who have not settled by then, some iterations later."""
-    poses, unsettled = settle_some(_poses(flight.end), *_ties(problem), _still(tolerance), times)
-    return flight._replace(end=_placed(flight.end, poses), unsettled=unsettled)
+    poses, unsettled = settle_some(_poses_of(flight.end), *_ties(problem), _still(tolerance), times)
+    return flight._replace(end=_set_down(flight.end, poses), unsettled=unsettled)
 
 
 def see(world: World, flight: Flight, look: Look) -> Seen:
@@ -127,7 +127,7 @@ def see(world: World, flight: Flight, look: Look) -> Seen:
 
 def touch(flight: Flight, aimed: Aimed, surveyed: Surveyed, look: Look) -> Footing:
     """What the struck legs touch where they meet the ground."""
-    return contacts.feel(aimed.met, surveyed, look, flight.memory, flight.feet, at_impact=True)
+    return contacts.footing_of(aimed.met, surveyed, look, flight.memory, flight.feet, at_impact=True)
 
 
 def _set_free(problem: Problem, push: Push) -> Bodies:
@@ -135,11 +135,11 @@ def _set_free(problem: Problem, push: Push) -> Bodies:
     return tuple(impact.moved(b[:3], v, SECONDS) for b, v in zip(problem.bodies, push.velocities, strict=True))
 
 
-def _poses(bodies: Bodies) -> Poses:
+def _poses_of(bodies: Bodies) -> Poses:
     return tuple(b[:3] for b in bodies)
 
 
-def _placed(bodies: Bodies, poses: Poses) -> Bodies:
+def _set_down(bodies: Bodies, poses: Poses) -> Bodies:
     return tuple(b._replace(x=p[0], y=p[1], angle=p[2]) for p, b in zip(poses, bodies, strict=True))
 
 

@@ -94,7 +94,7 @@ class Lock(NamedTuple):
 
     @classmethod
     def of(cls, k: Hinge) -> Lock:
-        """Of a hinge."""
+        """What the iterations use of a hinge."""
         det = 1 / (k.k11 * k.k22 - k.k12 * k.k12)
         xx, xy, yy = det * k.k22, -det * k.k12, det * k.k11
         gx, gy = xx * k.k13 + xy * k.k23, xy * k.k13 + yy * k.k23
@@ -461,7 +461,7 @@ def with_second(grip: Grip, state: tuple[Velocity, GripImpulse]) -> tuple[Veloci
     rubbed_too = second - held.tangent[1]
     turned = grasp[0] * rubbed + grasp[1] * rubbed_too
     approach = [_approach(velocity, grip, k) + i * lever[k] * turned for k in range(2)]
-    block, approach = fence((_block(grip, held.normal, approach), approach))
+    block, approach = fence((_press_both(grip, held.normal, approach), approach))
     alone = jnp.maximum(held.normal[0] - approach[0] * grip.normal_mass[0], 0.0)
     normal = where(grip.on[1], block, (alone, held.normal[1]))
     pressed = (normal[0] - held.normal[0], normal[1] - held.normal[1])
@@ -492,7 +492,7 @@ def _pushed(velocity: Velocity, grip: Grip, normal: Num, tangent: Num, turning: 
     return fence((vx + nx * normal + ny * tangent, vy + ny * normal - nx * tangent, w + i * turning))
 
 
-def _block(grip: Grip, held: tuple[Num, ...], approach: list[Num]) -> tuple[Num, Num]:
+def _press_both(grip: Grip, held: tuple[Num, ...], approach: list[Num]) -> tuple[Num, Num]:
     """Both normal impulses at once: the first of Box2D's four cases that fits; if none does, none changes."""
     (k11, k12, k22), det = grip.block, grip.inverse_det
     b1 = approach[0] - (k11 * held[0] + k12 * held[1])

@@ -42,9 +42,9 @@ def _traced_once(run: Callable[..., After], tolerance: float) -> Step:
 
 
 def played(*given: Any) -> Any:
-    """`rollout.played`, where kernels run; else None."""
+    """`rollout.played_at_once`, where kernels run; else None."""
     if not kernels_run_here():
         return None
     from tutelage.envs.bipedal.run import rollout
 
-    return rollout.played(*given)
+    return rollout.played_at_once(*given)

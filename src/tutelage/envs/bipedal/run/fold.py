@@ -15,18 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Complex128, PyTree
+from jaxtyping import Array, Complex128
 
+from tutelage.envs.bipedal.physics.machine import Kept, State
 from tutelage.gpu import traced
-
-Kept = TypeVar("Kept", bound=PyTree)
-State = TypeVar("State", bound=PyTree)
 
 PARCEL = 4  # words of 32 bits in a complex number
 WORD = 32  # truths in a word
@@ -114,7 +112,7 @@ class Parcels:
         return [_parcel(words[k : k + PARCEL]) for k in range(0, len(words), PARCEL)]
 
     def shelved(self, values: Sequence[Array]) -> Complex128[Array, "parcels ..."]:
-        """The same on an array, by a few kernels; one by one, they would be dozens.
+        """The values in complex numbers on one array, by a few kernels; one by one, they would be dozens.
 
         XLA's kernels look for where each number comes from, one array after the other, so they are given few at a time.
         """
@@ -132,7 +130,7 @@ class Parcels:
 
     def unpacked(self, parcels: Sequence[Array]) -> list[Array]:
         """The values again."""
-        words = [word for parcel in parcels for word in _words(parcel)]
+        words = [word for parcel in parcels for word in _halves(parcel)]
         values: list[Any] = [None] * len(self.kinds)
         for k, word in zip(self._numbers, words, strict=False):
             values[k] = lax.bitcast_convert_type(word, self.kinds[k])
@@ -159,6 +157,6 @@ def _double(low: Array, high: Array) -> Array:
     return lax.bitcast_convert_type(both, jnp.float64)
 
 
-def _words(parcel: Array) -> list[Array]:
+def _halves(parcel: Array) -> list[Array]:
     halves = [lax.bitcast_convert_type(half, jnp.uint64) for half in (lax.real(parcel), lax.imag(parcel))]
     return [word.astype(jnp.uint32) for half in halves for word in (half, half >> np.uint64(WORD))]

@@ -78,11 +78,11 @@ def step_by_kernels(
 
 def _launched(stages: Table, size: Callable[[Stage], Size], there: dict[str, Any]) -> dict[str, Any]:
     """All that there is after all kernels, by name."""
-    anew = stages.anew | PARTS
+    anew, made = stages.anew | PARTS, {}
     for stage in (*stages.stages, *stages.impact * stages.impacts):
-        launch = Launch(stage, anew, there, size(stage))
+        launch = Launch(stage, anew, there, size(stage), made)
         if stage.beside:
-            found, beside = launch.beside(Launch(stage.beside, anew, there, size(stage.beside)))
+            found, beside = launch.beside(Launch(stage.beside, anew, there, size(stage.beside), made))
             there = {**there, stage.beside.writes: beside, stage.writes: found}
         elif not stage.anew:
             there = {**there, stage.writes: launch.run()}
@@ -90,8 +90,8 @@ def _launched(stages: Table, size: Callable[[Stage], Size], there: dict[str, Any
 
 
 def _size(n: int, walkers: int | None, interpret: bool, stage: Stage) -> Size:
-    """Of the programs for n walkers: few are spread over the GPU, one a program; many fill its threads, as far as that
-    helps. Where a program holds more than one, it waits for the slowest.
+    """How large the programs for n walkers are: few walkers are spread over the GPU, one a program; many fill its
+    threads, as far as that helps. Where a program holds more than one, it waits for the slowest.
     """
     share = 1 << max(n // PROGRAMS, 1).bit_length() - 1
     return Size(walkers or min(share, stage.walkers), stage.registers if n > 2 * PROGRAMS else None, interpret)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from tutelage.envs.bipedal.run.stages import Stage, Values, sources
 from tutelage.envs.bipedal.run.triton import Function, call, kernel, written
 
 SPAN = 128  # walkers among which those that are wanted move up
-WORD = 32  # bits
+BITS = 32  # bits
 
 
 class Gathered(NamedTuple):
@@ -85,10 +85,10 @@ def _places(
     each with each much longer to run.
     """
     spans = jnp.pad(wanted, (0, -len(wanted) % SPAN)).reshape(-1, SPAN)
-    bit = jnp.arange(SPAN, dtype=jnp.uint32) % WORD
-    words = jnp.sum(jnp.where(spans, jnp.uint32(1) << bit, 0).reshape(len(spans), -1, WORD), axis=2, dtype=jnp.uint32)
+    bit = jnp.arange(SPAN, dtype=jnp.uint32) % BITS
+    words = jnp.sum(jnp.where(spans, jnp.uint32(1) << bit, 0).reshape(len(spans), -1, BITS), axis=2, dtype=jnp.uint32)
     each = lax.population_count(words).astype(jnp.int32)
-    before = words[:, :, None] & ((jnp.uint32(1) << bit[:WORD]) - 1)
+    before = words[:, :, None] & ((jnp.uint32(1) << bit[:BITS]) - 1)
     place = lax.population_count(before).astype(jnp.int32)
     for k in range(1, words.shape[1]):
         place = place.at[:, k].add(jnp.sum(each[:, :k], axis=1)[:, None])
@@ -96,7 +96,7 @@ def _places(
 
 
 class Size(NamedTuple):
-    """Of a kernel's programs."""
+    """How much each of a kernel's programs works on and with."""
 
     walkers: int
     registers: int | None = None  # that a thread may have
@@ -115,6 +115,7 @@ class Launch:
     anew: Mapping[str, Stage]  # values that are made within the kernel
     there: Mapping[str, Packed | Array]  # values of all walkers, and arrays to look into
     size: Size
+    made: dict[Any, Any] = field(default_factory=dict)  # what is found out for one launch, for others of the stage
 
     def run(self) -> Packed:
         """What it writes."""
@@ -168,7 +169,7 @@ class Launch:
 
     @cached_property
     def gathered(self) -> Gathered | None:
-        """Whom it is for; None for all."""
+        """The walkers it is for; None for all."""
         wanted = self.stage.wanted
         asked = self.there.get(wanted.of) if wanted else None
         if wanted is None or not isinstance(asked, Packed):
@@ -189,16 +190,25 @@ class Launch:
         packed = (array for value in self.packed.values() for array in value.arrays)
         return [*self.looked.values(), *(self.gathered or ()), *packed]
 
-    @cached_property
+    def _once(self, what: str, make: Callable[[], Any]) -> Any:
+        """What is the same for all launches of the stage with arrays of these shapes: it takes a while to find."""
+        key = (what, self.stage.name, *((array.shape, str(array.dtype)) for array in self.arrays))
+        if key not in self.made:
+            self.made[key] = make()
+        return self.made[key]
+
+    @property
     def layout(self) -> Layout:
-        """Of what is written."""
+        """Where what is written lies."""
+        return self._once("layout", self._layout)
+
+    def _layout(self) -> Layout:
         walkers = self.size.walkers
         values = {name: value.layout.values_of(walkers) for name, value in self.packed.items()}
         which = jax.ShapeDtypeStruct((walkers,), jnp.int32)
         layout = Layout.of(jax.eval_shape(self._work, values, self.looked, which))
-        assert all(layout == value.layout for value in self.before.values()), (
-            f"{self.stage.name} makes other than there was"
-        )
+        same = all(layout == value.layout for value in self.before.values())
+        assert same, f"{self.stage.name} makes other than there was"
         return layout
 
     @property
@@ -214,7 +224,7 @@ class Launch:
 
     @property
     def programs(self) -> int:
-        """Of which some may have nothing to do."""
+        """How many there are; some may have nothing to do."""
         return -(-(self.walkers if self.gathered is None else len(self.gathered.order)) // self.size.walkers)
 
     def _work(self, values: Mapping[str, PyTree], looked: Mapping[str, Any], walker: Int[Array, " n"]) -> PyTree:
@@ -251,7 +261,7 @@ class Launch:
     def _text(self, after: int = 0) -> str:
         """The kernel in Triton's language, as it is after so many programs of another."""
         shapes = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in self.arrays]
-        return written(self._call(after), shapes, self.size.registers)
+        return self._once(f"text {after}", lambda: written(self._call(after), shapes, self.size.registers))
 
     def _call(self, after: int = 0) -> Callable[..., Sequence[Array]]:
         program = lambda *refs: self._program(gpu.pallas().program_id(0) - after, *refs)  # noqa: E731

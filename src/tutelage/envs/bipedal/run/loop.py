@@ -100,7 +100,7 @@ class Loop:
             def work() -> None:
                 made = self._work(stage, {**values(), **there, "walker": at + jnp.zeros(1, jnp.int32)})
                 for ref, tile in zip(made_on, layout.write(made, spread), strict=True):
-                    ref[_places(at, tile.shape)] = tile
+                    ref[_own(at, tile.shape)] = tile
 
             with computed_on(OneWalker()):
                 if wanted is None:
@@ -117,7 +117,7 @@ class Loop:
             return found[stage.writes]
 
     def _layout(self, stage: Stage, read: Sequence[str], looked: Sequence[str]) -> Layout:
-        """Of what a stage writes."""
+        """Where what a stage writes lies."""
         values = {name: self.layouts[name].values_of(1) for name in read}
         values |= {name: self.arrays[name] for name in looked}
         values |= {"walker": jax.ShapeDtypeStruct((1,), jnp.int32)}
@@ -187,11 +187,11 @@ def _entry(walker: Int[Array, "..."], array: Any, k: int) -> Array:
     walker = jnp.max(walker)
     if len(array.shape) == 2:
         return array[walker, k] + jnp.zeros(1)
-    walkers, *axes = _places(walker, (*array.shape[2:], 1))
+    walkers, *axes = _own(walker, (*array.shape[2:], 1))
     return array[(walkers, jnp.full_like(walkers, k), *axes)]
 
 
-def _places(walker: Int[Array, ""], shape: Sequence[int]) -> tuple[Array, ...]:
+def _own(walker: Int[Array, ""], shape: Sequence[int]) -> tuple[Array, ...]:
     """Where the values of a walker are on its array; the last axis is for the walker."""
     axes = (jax.lax.broadcasted_iota(jnp.int32, shape, axis) for axis in range(len(shape) - 1))
     return (jnp.broadcast_to(walker, shape), *axes)

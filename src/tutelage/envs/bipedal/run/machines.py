@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Int, PyTree
 
-from tutelage.envs.bipedal.physics.machine import InUse, Machine, computed_on
+from tutelage.envs.bipedal.physics.machine import InUse, Machine, State, computed_on
 from tutelage.envs.bipedal.physics.tools import anywhere, index, take, where
 from tutelage.envs.bipedal.run.fold import in_one_kernel
-
-State = TypeVar("State", bound=PyTree)
 
 
 class _Gathering(Machine):

@@ -33,7 +33,7 @@ class Layout:
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
-        """Of the arrays, without walkers: entries come first, filled up to a power of two."""
+        """The shapes of the arrays, without walkers: entries come first, filled up to a power of two."""
         return tuple((_power_of_two(len(self._entries(shape))), *shape) for shape in self._groups)
 
     def values_of(self, walkers: int) -> PyTree:

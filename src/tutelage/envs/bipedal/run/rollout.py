@@ -26,8 +26,8 @@ from tutelage.envs.bipedal.run.packing import Layout
 from tutelage.envs.bipedal.run.stages import Stage, Way, table
 from tutelage.student.nets import Flatten, TwoTowers
 
-OBS = 32  # the 24 numbers of an observation, filled up to a power of two
-NUMBERS = 24
+WIDTH = 32  # the 24 numbers of an observation, filled up to a power of two
+SEEN = 24
 UNITS = 64
 CROWD = 1056  # programs that an H200 holds if each takes all registers it can use; where there are more,
 REGISTERS = 128  # twice as many fit
@@ -51,7 +51,7 @@ class Standing(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Of a tower: two hidden tanh layers and a linear one."""
+    """A tower's weights: two hidden tanh layers and a linear one."""
 
     w1: Float[Array, "*s 24 64"]
     b1: Float[Array, "*s 64"]
@@ -85,7 +85,7 @@ class Plan(NamedTuple):
     steps: int
 
 
-def played(
+def played_at_once(
     tolerance: float,
     judge: Callable[..., Any],
     max_steps: int,
@@ -100,7 +100,7 @@ def played(
     if not (isinstance(student, TwoTowers) and isinstance(student.encoder, Flatten)):
         return None
     layers = student.actor.layers
-    if layers[0].weight.shape != (NUMBERS, UNITS) or student.log_std is None:
+    if layers[0].weight.shape != (SEEN, UNITS) or student.log_std is None:
         return None
     steps, slots, _ = noise.shape
     plan = Plan(tolerance, judge, max_steps, slots, openings[1].shape[1], steps)
@@ -128,7 +128,7 @@ class Ends:
         hidden = jnp.tanh(_layer(w1, b1, seed, at.obs, UNITS))
         hidden = jnp.tanh(_layer(w2, b2, seed, hidden, UNITS))
         action = _layer(w3, b3, seed, hidden, 4) + noise[_row(walker, at.clock, 4)]
-        observed[_row(walker, at.clock, OBS)] = at.obs
+        observed[_row(walker, at.clock, WIDTH)] = at.obs
         acted[_row(walker, at.clock, 4)] = action
         return machine().entries(action)  # type: ignore[return-value]
 
@@ -144,7 +144,7 @@ class Ends:
         outcome[_row(walker, at.clock, 4)] = spread([reward, *flags, jnp.zeros_like(reward)])
         ends = terminated | truncated
         entry = jnp.where(ends, (at.entry + 1) % self.plan.queue, at.entry)
-        going = Opening(world, spread([*numbers, *[jnp.zeros_like(reward)] * (OBS - NUMBERS)]))
+        going = Opening(world, spread([*numbers, *[jnp.zeros_like(reward)] * (WIDTH - SEEN)]))
 
         state = lax.cond(
             anywhere(ends),
@@ -171,10 +171,10 @@ def loop(plan: Plan, n: int, seeds: int) -> Loop:
     made.add_value("standing", Layout.of(standing))
     made.add_value("opening", Layout.of(opening), n * queue)
     made.add_array("tiles", (n * queue, 200, 8))
-    shapes = ((OBS, UNITS), (UNITS,), (UNITS, UNITS), (UNITS,), (UNITS, 4), (4,))
+    shapes = ((WIDTH, UNITS), (UNITS,), (UNITS, UNITS), (UNITS,), (UNITS, 4), (4,))
     for name, shape in zip(Weights._fields, shapes, strict=True):
         made.add_array(name, (seeds, *shape))
-    for name, width in (("noise", 4), ("observed", OBS), ("acted", 4), ("outcome", 4)):
+    for name, width in (("noise", 4), ("observed", WIDTH), ("acted", 4), ("outcome", 4)):
         made.add_array(name, (n, plan.steps, width))
     ends = Ends(plan, made)
     given = ("standing", *Weights._fields, "noise", "walker")
@@ -190,7 +190,7 @@ def loop(plan: Plan, n: int, seeds: int) -> Loop:
 def _examples() -> tuple[Opening, Standing]:
     """What there is of one walker."""
     none, number = jnp.zeros(1), jnp.zeros(1, jnp.int32)
-    world, obs = at_rest((Body(none, none, none, none, none, none),) * 5), jnp.zeros((OBS, 1))
+    world, obs = at_rest((Body(none, none, none, none, none, none),) * 5), jnp.zeros((WIDTH, 1))
     return Opening(world, obs), Standing(world, obs, number, number, number)
 
 
@@ -222,12 +222,12 @@ def play(
     n = seeds * slots
     moment, obs, tiles = jax.tree.map(lambda x: x.reshape(n * q, *x.shape[3:]), openings)
     moment = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), moment)
-    opening = Opening(unpacked(moment), jnp.pad(obs.T, ((0, OBS - NUMBERS), (0, 0))))
+    opening = Opening(unpacked(moment), jnp.pad(obs.T, ((0, WIDTH - SEEN), (0, 0))))
     first = jax.tree.map(lambda x: x[..., ::q], opening)
     none = jnp.zeros(n, jnp.int32)
     s = loop(plan, n, seeds)
     given = s.packed("standing", Standing(first.world, first.obs, none, none, none)) | s.packed("opening", opening)
-    w1 = jnp.pad(weights.w1, ((0, 0), (0, OBS - NUMBERS), (0, 0)))
+    w1 = jnp.pad(weights.w1, ((0, 0), (0, WIDTH - SEEN), (0, 0)))
     given |= weights._replace(w1=w1)._asdict()
     given |= {"tiles": tiles, "noise": jnp.swapaxes(noise, 1, 2).reshape(n, plan.steps, 4)}
     out = s.interpreted(given, plan.steps) if interpret else s.run(given, plan.steps)
@@ -240,4 +240,4 @@ def play(
         lambda x: jnp.moveaxis(x, -1, 0).reshape(seeds, slots, *x.shape[:-1]), (packed(end.world), end.time, end.entry)
     )
     flags = outcome[..., 1:3] > 0.5
-    return Record(observed[..., :NUMBERS], acted, outcome[..., 0], flags[..., 0], flags[..., 1], *stand)
+    return Record(observed[..., :SEEN], acted, outcome[..., 0], flags[..., 0], flags[..., 1], *stand)

@@ -54,7 +54,7 @@ def visited(contacts: Contact) -> Int[Array, "..."]:
 
 
 def number_of(contacts: Contact) -> Int[Array, "..."]:
-    """The same; with one of two points, it counts as more than there can be."""
+    """How many contacts are to be visited; if one of them has two points, more than there can be."""
     return jnp.where(some(contacts.on[0] & contacts.on[1]), SLOTS + 1, visited(contacts))
 
 
@@ -75,7 +75,7 @@ def by_kinds(problem: Problem, tolerance: float) -> Solution:
     return machine().for_few(number > 1, solve_all, problem, solution(task, course), share=8)
 
 
-def in_one_kernel(problem: Problem, tolerance: float) -> Solution:
+def all_in_one_kernel(problem: Problem, tolerance: float) -> Solution:
     """By XLA on GPUs: all iterations, whatever the tolerance, in one of its kernels, where they cannot end early.
 
     As a kernel can read but so many values, joints are made ready in each iteration.

@@ -22,7 +22,7 @@ from tutelage.envs.bipedal.physics.ground import Ground, Look
 from tutelage.envs.bipedal.physics.impact import Aimed, Flight
 from tutelage.envs.bipedal.physics.machine import if_any, machine
 from tutelage.envs.bipedal.physics.nearby import Surveyed
-from tutelage.envs.bipedal.physics.position import ITERATIONS
+from tutelage.envs.bipedal.physics.position import POSITION_ITERATIONS
 from tutelage.envs.bipedal.physics.step import Efforts, Push, Seen, World
 from tutelage.envs.bipedal.physics.tools import any_of, anywhere, where
 from tutelage.envs.bipedal.physics.velocity import Problem, Solution, solve, solve_all
@@ -33,7 +33,7 @@ Mask = Bool[Array, "..."]
 
 @dataclass(frozen=True)
 class Wanted:
-    """Whom a stage is for: what is asked, and what it answers, for each kind of walker that goes together."""
+    """The walkers a stage is for: the value that is asked, and its answer, a mask for each kind that goes together."""
 
     of: str
     which: Callable[[Any], Sequence[Mask]]
@@ -75,7 +75,9 @@ class Way(NamedTuple):
     """How a machine divides the work."""
 
     solve: Callable[[Problem, float], Solution] | None = solve  # None: those with few contacts and the others apart
-    portions: tuple[int, ...] = (ITERATIONS,)  # of position iterations, after each of which those settled are left out
+    portions: tuple[int, ...] = (
+        POSITION_ITERATIONS,
+    )  # of position iterations, after each of which those settled are left out
     later: tuple[int, ...] = ()  # portions that are stages of their own
 
 

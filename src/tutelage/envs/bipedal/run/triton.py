@@ -122,7 +122,7 @@ RETURN = "tt.reduce.return"
 
 
 def _name(owner: Any) -> str | None:
-    """Of the operation that a value is the result of; None for what a block is given."""
+    """The operation that a value is the result of, by name; None for what a block is given."""
     return getattr(owner, "name", None)
 
 

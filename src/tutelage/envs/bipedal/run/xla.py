@@ -14,7 +14,7 @@ from tutelage.envs.bipedal.run.moment import After, Moment, packed, unpacked
 from tutelage.envs.bipedal.run.stages import Way, step, table
 
 ON_CPU = Way(solving.by_kinds, portions=(3, 57))  # after three, most walkers have settled
-ON_GPU = Way(solving.in_one_kernel)
+ON_GPU = Way(solving.all_in_one_kernel)
 
 
 def step_by_xla(tolerance: float, moment: Moment, action: Float[Array, "n 4"], tiles: Float[Array, "n 200 8"]) -> After:
