@@ -9,7 +9,9 @@ from bipedal.walkers import some_walkers
 from tutelage.envs.bipedal.physics import contacts, impact, manifold
 from tutelage.envs.bipedal.physics.body import HALF_WIDTH, leg_polygon
 from tutelage.envs.bipedal.physics.ground import Ground
+from tutelage.envs.bipedal.physics.machine import computed_on
 from tutelage.envs.bipedal.physics.nearby import NOTHING, _place_of, box_again, cells_around, codes, passed, touching
+from tutelage.envs.bipedal.run.machines import OnCPU
 
 N = 3000
 ORDER = {3: 0, 2: 1, 0: 2, 1: 3}  # of the leg bodies, in Box2D's list
@@ -64,7 +66,8 @@ def test_all_that_touches_is_kept_in_order(strewn, at_impact):
     depth, number = all_around(legs, surveyed), np.asarray(surveyed.number)
     memory = contacts.empty_memory(legs[0][0])
     no = jnp.zeros(N, bool)
-    footing = jax.jit(lambda: contacts.footing_of(legs, surveyed, look, memory, (no, no), at_impact=at_impact))()
+    with computed_on(OnCPU()):
+        footing = jax.jit(lambda: contacts.footing_of(legs, surveyed, look, memory, (no, no), at_impact=at_impact))()
     near = np.asarray(jax.jit(lambda: codes(touching(legs, surveyed.cells), surveyed.first))() < NOTHING).sum(0)
     key, on = np.asarray(footing.contacts.key), np.asarray(jnp.stack(footing.contacts.on))
     box = np.asarray(surveyed.cells.box)

@@ -51,7 +51,11 @@ class Machine:
     """Does everything plainly. A subclass does better what its machine can do better; what comes out is the same."""
 
     def fence(self, values):
-        """The values themselves, each computed once before anything that uses it, even if a compiler would not."""
+        """The values themselves, each computed once before anything that uses it.
+
+        A compiler may compute a value anew for each of its uses, and round it in another way: then two are no longer
+        equal where they are compared. Whoever computes them in the order of the program needs no fences.
+        """
         return values
 
     def known(self, mask: Bool[Array, "..."]) -> Known:
