@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bipedal import box2d
-from tutelage.envs.bipedal import body
+from tutelage.envs.bipedal.physics import body
 
 
 @pytest.fixture(scope="module")

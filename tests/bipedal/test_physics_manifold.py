@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from bipedal import box2d
-from tutelage.envs.bipedal import body
-from tutelage.envs.bipedal.physics import manifold
+from tutelage.envs.bipedal.physics import body, manifold
 
 N = 4000
 b2 = box2d.walkers.Box2D
