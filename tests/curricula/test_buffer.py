@@ -91,7 +91,7 @@ class Reference:
             return int(np.argmin([e.score for e in self.entries]))
         return int(np.argmin(self.weights()))
 
-    def offer(self, level, score, best_return, parent, generation, birth, staleness) -> tuple[bool, int]:
+    def offer(self, level, score, bid, best_return, parent, generation, birth, staleness) -> tuple[bool, int]:
         """Returns whether a new entry was made, and the id of the entry that holds the level or −1."""
         for slot, entry in enumerate(self.entries):
             if entry.level == level:
@@ -103,7 +103,7 @@ class Reference:
             self.entries.append(entry)
         else:
             victim = self.victim()
-            if self.entries[victim].score > score:
+            if self.entries[victim].score > bid:
                 return False, -1
             self.entries[victim] = entry
         self.next_id += 1
@@ -137,6 +137,12 @@ class Batch:
     valid: np.ndarray
     parent: np.ndarray
     generation: np.ndarray
+    bid: np.ndarray | None = None
+
+    @property
+    def bids(self) -> np.ndarray:
+        """The score where nothing else is said."""
+        return self.score if self.bid is None else self.bid
 
     def candidates(self, birth: int) -> Candidates:
         return Candidates(
@@ -146,6 +152,7 @@ class Batch:
             generation=self.generation,
             birth=np.full(len(self.level), birth, np.int32),
             score=self.score,
+            bid=jnp.asarray(self.bids),
             best_return=jnp.asarray(self.best_return),
             finished=jnp.asarray(self.valid),
         )
@@ -157,8 +164,8 @@ def offer_all(reference: Reference, batch: Batch, birth: int) -> tuple[list[bool
     for i in range(count):
         verdict = (False, -1)
         if batch.valid[i]:
-            facts = (batch.level[i], batch.score[i], batch.best_return[i], batch.parent[i], batch.generation[i])
-            verdict = reference.offer(*facts, birth, count - 1 - i)
+            facts = (batch.level[i], batch.score[i], batch.bids[i], batch.best_return[i])
+            verdict = reference.offer(*facts, batch.parent[i], batch.generation[i], birth, count - 1 - i)
         verdicts.append(verdict)
     admitted, ids = zip(*verdicts, strict=True)
     return list(admitted), list(ids)
@@ -264,6 +271,7 @@ def random_batch(rng: np.random.Generator, count: int, levels: int) -> Batch:
         rng.random(count).astype(np.float32),
         rng.random(count) < 0.9,
         *ints,
+        bid=scores + rng.normal(0, 0.2, count).astype(np.float32) * (rng.random(count) < 0.5),
     )
 
 

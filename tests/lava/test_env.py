@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,7 @@ from jax import random
 
 from tutelage.env import Discrete, Env
 from tutelage.envs.lava import Lava
+from tutelage.envs.lava.env import HERO, LEFT, TOP, full_map
 from tutelage.envs.lava.level import level_from_rows
 
 N, E, S, W, NE, SE, SW, NW = range(8)
@@ -63,6 +66,29 @@ def test_a_return_tells_whether_it_was_solved(penalty) -> None:
     np.testing.assert_allclose(late.sum(), 1 - 0.01 * (96 if penalty == "frozen" else 99), atol=1e-5)
 
 
+def test_the_network_of_nethack_crops_off_centre() -> None:
+    """Rows and columns `range(-9 // 2, 9 // 2)` around the student, everywhere in the room."""
+    env = Lava(crop="off-centre")
+    for x, y in itertools.product((0, 3, 6), (0, 2, 6)):
+        state = env.reset(random.key(0), LEVEL)[0]._replace(x=jnp.int32(x), y=jnp.int32(y))
+        seen = env.observe(state)
+        around = np.arange(-9 // 2, 9 // 2)
+        np.testing.assert_array_equal(seen.crop, full_map(seen.glyphs)[TOP + y + around][:, LEFT + x + around])
+
+
+def test_a_drawn_hero_stays_for_an_episode() -> None:
+    """It is the key's, and nothing but the status line knows of it."""
+    env = Lava(hero="drawn")
+    keys = random.split(random.key(0), 50)
+    states, seen = jax.vmap(env.reset, in_axes=(0, None))(keys, LEVEL)
+    assert len(np.unique(seen.blstats[:, HERO], axis=0)) > 45
+    states, after = jax.vmap(env.step)(keys[::-1], states, jnp.full(50, E))
+    np.testing.assert_array_equal(after.obs.blstats[:, HERO], seen.blstats[:, HERO])
+    fixed = Lava().reset(keys[0], LEVEL)[1]
+    others = np.delete(seen.blstats, HERO, axis=1)
+    np.testing.assert_array_equal(others, np.tile(np.delete(fixed.blstats, HERO), (50, 1)))
+
+
 def test_too_late() -> None:
     """The time limit comes before the goal, as in MiniHack."""
     _, rewards, terminated, truncated = play(Lava(3), [E, S, S])
@@ -79,7 +105,7 @@ def test_is_an_env() -> None:
     assert Lava() != Lava(50)
 
 
-@pytest.mark.parametrize("wrong", [{"max_steps": 1}, {"max_steps": 101}])
+@pytest.mark.parametrize("wrong", [{"max_steps": 1}, {"max_steps": 101}, {"crop": "left"}, {"hero": "none"}])
 def test_refuses_nonsense(wrong: dict) -> None:
     """Time limits under which nothing could be solved, or a return would not tell."""
     with pytest.raises(ValueError, match=r"\.$"):

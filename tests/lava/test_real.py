@@ -12,11 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import random
+from scipy.stats import chisquare
 
 from tutelage import cli
 from tutelage.envs.hosted import Engines
 from tutelage.envs.lava import Lava, LavaDesign, LavaDomain, LavaLevel, real
-from tutelage.envs.lava.env import BLSTATS, full_map
+from tutelage.envs.lava.env import BLSTATS, HERO, full_map
 from tutelage.envs.lava.level import level_from_rows
 from tutelage.errors import UserError
 from tutelage.runs import config as configs
@@ -47,12 +48,13 @@ class Trace(NamedTuple):
     first_blstats: Any
 
 
-def ours(env: Lava, levels: LavaLevel, actions: jax.Array) -> Trace:
+def ours(env: Lava, levels: LavaLevel, actions: jax.Array, heroes: np.ndarray | None = None) -> Trace:
     """Plays the actions on each level, from the start again whenever an episode ends."""
     key = random.key(0)
 
-    def play(level: LavaLevel, actions: jax.Array) -> Trace:
-        first, opening = env.reset(key, level)
+    def play(level: LavaLevel, actions: jax.Array, hero: jax.Array) -> Trace:
+        first = env.reset(key, level)[0]._replace(hero=hero)
+        opening = env.observe(first)
 
         def step(state, action):
             state, seen = env.step(key, state, action)
@@ -63,21 +65,23 @@ def ours(env: Lava, levels: LavaLevel, actions: jax.Array) -> Trace:
 
         return jax.lax.scan(step, first, actions)[1]
 
-    return Trace(*map(np.asarray, jax.jit(jax.vmap(play))(levels, actions)))
+    heroes = np.tile(BLSTATS[HERO], (len(actions), 1)) if heroes is None else heroes
+    return Trace(*map(np.asarray, jax.jit(jax.vmap(play))(levels, actions, heroes)))
 
 
 def minihacks(env: Lava, levels: LavaLevel, actions: jax.Array) -> Trace:
     """The same in the real MiniHack."""
-    original, engine, traces = real.RealLava(env.max_steps, env.penalty), None, []
+    original, engine, traces = real.RealLava(env.max_steps, env.penalty, env.crop, env.hero), None, []
     for level, played in zip(map(LavaLevel, *jax.tree.map(np.asarray, levels)), np.asarray(actions), strict=True):
-        engine = engine or original.new_engine(level)
-        traces.append(_minihack(engine, level, played))
+        opening = original.opening(random.key(len(traces)), level)
+        engine = engine or original.new_engine(opening)
+        traces.append(_minihack(engine, opening, played))
     return jax.tree.map(lambda *leaves: np.stack(leaves), *traces)
 
 
-def _minihack(engine, level: LavaLevel, actions: np.ndarray) -> Trace:
+def _minihack(engine, opening: real.Opening, actions: np.ndarray) -> Trace:
     def begin():
-        return engine.begin(level).obs.blstats, engine.shown["glyphs"]
+        return engine.begin(opening).obs.blstats, engine.shown["glyphs"]
 
     (blstats, glyphs), trace = begin(), []
     for action in actions:
@@ -97,22 +101,50 @@ def random_levels(count: int, seed: int) -> LavaLevel:
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *levels)
 
 
-@pytest.mark.parametrize(("env", "count"), [(Lava(), 210), (Lava(12, "every-step"), 30)], ids=["default", "other"])
+OTHER = Lava(12, "every-step", "off-centre", "drawn")
+
+
+@pytest.mark.parametrize(("env", "count"), [(Lava(), 210), (OTHER, 60)], ids=["default", "other"])
 def test_plays_like_minihack(env: Lava, count: int) -> None:
-    """Whole map, crop, status line, reward and end of random games on random levels."""
+    """Whole map, crop, status line, reward and end of random games on random levels, given the hero of each game."""
     levels = random_levels(count, seed=env.max_steps)
     actions = random.randint(random.key(1), (count, 40), 0, 8)
-    found, expected = ours(env, levels, actions), minihacks(env, levels, actions)
+    expected = minihacks(env, levels, actions)
+    heroes = expected.first_blstats[:, 0, HERO]
+    assert (len(np.unique(heroes, axis=0)) > count // 2) == (env.hero == "drawn")
+    found = ours(env, levels, actions, heroes)
     burnt = expected.terminated & (expected.reward <= 0)
     arrived = expected.terminated & (expected.reward > 0)
     assert burnt.sum() > count
     assert arrived.sum() > count // 6
     assert (expected.truncated.sum() > 10) == (env.max_steps == 12)
     dying = burnt[..., None] & (np.arange(27) == HIT_POINTS)
-    expected = expected._replace(blstats=np.where(dying, BLSTATS, expected.blstats))
+    expected = expected._replace(blstats=np.where(dying, BLSTATS, expected.blstats))  # the last screen of a first turn
     for name in Trace._fields:
         have, want = getattr(found, name), getattr(expected, name)
         np.testing.assert_allclose(have, want, atol=1e-7 if name == "reward" else 0, err_msg=name)
+
+
+def test_heroes_are_rolled_as_nethack_rolls_them() -> None:
+    """Attributes of 400 real games and of 40,000 of ours have one distribution, and go together in the same way."""
+    original = real.RealLava(hero="drawn")
+    level = level_from_rows(["S.....G", *["......."] * 6])
+    opening = original.opening(random.key(0), level)
+    engine = original.new_engine(opening)
+    games = [engine.begin(opening._replace(seed=jnp.int32(seed))).obs.blstats for seed in range(400)]
+    theirs = np.array(games)[:, HERO]
+    keys = random.split(random.key(1), 40_000)
+    mine = np.asarray(jax.jit(jax.vmap(lambda key: Lava(hero="drawn").reset(key, level)[1].blstats[HERO]))(keys))
+    assert len(np.unique(theirs, axis=0)) > 350
+    for a, b in zip(theirs.T, mine.T, strict=True):
+        values, counts = np.unique(a, return_counts=True)
+        expected = np.array([(b == v).mean() for v in values]) * len(a)
+        assert (expected > 0).all(), "NetHack rolls nothing that we do not"
+        usual = expected >= 5
+        rest = [counts[~usual].sum(), counts[usual].sum()], [len(a) - expected[usual].sum(), expected[usual].sum()]
+        for have, want in ((counts[usual], expected[usual] * counts[usual].sum() / expected[usual].sum()), rest):
+            assert chisquare(have, want).pvalue > 1e-3
+    np.testing.assert_allclose(np.corrcoef(theirs.T), np.corrcoef(mine.T), atol=0.2)
 
 
 def test_the_time_limit_is_minihacks() -> None:

@@ -16,6 +16,7 @@ from maze.reference import assert_sound, edited, fewest_moves
 from tutelage.env import DesignSpace, same_level
 from tutelage.envs.maze import MazeDesign, MazeLevel
 from tutelage.envs.maze.level import level_from_rows, level_to_rows, make_level
+from tutelage.envs.maze.order import set_order
 from tutelage.envs.maze.paths import path_length
 
 ALL_EDITS = ("wall", "empty", "goal", "agent")
@@ -119,6 +120,73 @@ def test_displaced_go_to_uniform_free_tiles() -> None:
         np.testing.assert_allclose(np.bincount(tiles, minlength=9) / 4000, free / 5, atol=0.035)
 
 
+@pytest.mark.parametrize(("n", "tiles"), [(1, 9), (4, 169), (5, 169), (5, 36), (9, 9801), (20, 169), (30, 40)])
+def test_the_order_of_a_set_is_pythons(n: int, tiles: int) -> None:
+    """Of numbers that meet in its table or not, that repeat or not, and of so many that the table grows."""
+    drawn = np.random.default_rng(n).integers(0, tiles, (500, n))
+    drawn[::7] = drawn[::7] // 32 * 32  # all in one place of the table
+    found = np.asarray(jax.jit(jax.vmap(lambda x: set_order(x, tiles)))(drawn))
+    for mine, numbers in zip(found, drawn.tolist(), strict=True):
+        python = list(set(numbers))
+        assert mine.tolist() == python + [python[0]] * (n - len(python))
+
+
+def test_edits_in_a_sets_order_are_the_plain_ones() -> None:
+    """The tiles that are drawn, gone through as Python goes through a set of them."""
+    design = MazeDesign(4, 4, "fixed", blocks=5, edit_order="set")
+    levels, keys = samples(design, 300), random.split(random.key(5), 300)
+    children = jax.tree.map(np.asarray, jax.jit(jax.vmap(lambda key, level: design.edit(key, level, 6)))(keys, levels))
+    drawn = jax.vmap(lambda key: random.randint(random.split(key, 3)[0], (6,), 0, 16))(keys)
+    kinds = np.asarray(jax.vmap(lambda key: random.randint(random.split(key, 3)[1], (6,), 0, 3))(keys))
+    for i, numbers in enumerate(drawn.tolist()):
+        order = list(set(numbers))
+        names = [design.edits[kind] for kind in kinds[i, : len(order)]]
+        walls, goal, _ = edited(one(levels, i), order, names)
+        assert goal in (None, one(children, i).goal)
+        assert (one(children, i).walls.reshape(-1) <= walls).all()
+
+
+def test_a_sets_order_moves_the_goal_to_some_tiles_more_often() -> None:
+    """As often as a plain simulation says: up to several times as often as to others."""
+    n, rng = 40_000, np.random.default_rng(0)
+
+    def last_goals(order) -> np.ndarray:
+        goals = []
+        for numbers, kinds in zip(rng.integers(0, 169, (n, 5)).tolist(), rng.integers(0, 3, (n, 5)), strict=True):
+            put = [tile for tile, kind in zip(order(numbers), kinds, strict=False) if kind == 2]
+            goals += put[-1:]
+        return np.bincount(goals, minlength=169) / len(goals) * 169
+
+    def ours(edit_order) -> np.ndarray:
+        design = MazeDesign(edit_order=edit_order)
+        level = level_from_rows(["S" + "." * 12, *["." * 13] * 11, "." * 12 + "G"])
+        edit = jax.jit(jax.vmap(lambda key: design.edit(key, level, 5).goal))
+        goals = np.asarray(edit(random.split(random.key(0), n)))
+        return np.bincount(goals[goals != 168], minlength=169) / (goals != 168).sum() * 169
+
+    rows = [x.reshape(13, 13).mean(axis=1) for x in (last_goals(set), ours("set"), ours("drawn"))]
+    np.testing.assert_allclose(rows[1][:-1], rows[0][:-1], atol=0.06)
+    np.testing.assert_allclose(rows[2][:-1], 1, atol=0.06)
+    assert rows[0].max() > 1.3
+    assert rows[0].min() < 0.7
+
+
+def test_the_simulators_random_reset() -> None:
+    """Goal, start and 0 to 60 walls, all on different tiles; solvable as often as the reference implementation's."""
+    design = MazeDesign(generator="uniform")
+    levels = samples(design, 6000)
+    assert_sound(levels)
+    walls = levels.walls.reshape(6000, -1).sum(axis=1)
+    assert set(walls) == set(range(61)), "as many as were meant: no two on one tile"
+    np.testing.assert_allclose(np.bincount(walls) * 61 / 6000, 1, atol=0.4)
+    solvable = jax.jit(jax.vmap(design.describe))(levels)["solvable"]
+    np.testing.assert_allclose(solvable.mean(), 0.935, atol=0.01)
+    for tiles in (levels.agent, levels.goal):
+        np.testing.assert_allclose(np.bincount(tiles // 13, minlength=13) / 6000, 1 / 13, atol=0.02)
+    with pytest.raises(ValueError, match="nobody chooses tiles"):
+        design.designing()
+
+
 def test_how_often_five_edits_move_things() -> None:
     """The goal moves in about 87 % of edits, the start when hit (4.94 distinct tiles of 169)."""
     design = MazeDesign()
@@ -207,7 +275,7 @@ def test_json_refuses(data, complaint: str) -> None:
         MazeDesign(3, 3).from_json(data)
 
 
-@pytest.mark.parametrize("wrong", [{"height": 2}, {"blocks": -1}, {"edits": ()}, {"edits": ("wall", "wall")}])
+@pytest.mark.parametrize("wrong", [{"height": 2}, {"blocks": -1}, {"edits": ()}, {"edit_order": "sorted"}])
 def test_refuses_nonsense(wrong: dict) -> None:
     """Options that make no design space."""
     with pytest.raises(ValueError, match=r"\.$"):

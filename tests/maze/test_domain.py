@@ -38,6 +38,8 @@ def test_builds_its_parts() -> None:
         {"blocks": -1},
         {"edits": ()},
         {"edits": ("wall", "wall")},
+        {"edit_order": "sorted"},
+        {"compass": "lost"},
     ],
 )
 def test_refuses_nonsense(wrong: dict) -> None:
@@ -67,6 +69,20 @@ def test_encoder_is_a_convolution(view: int, size: int) -> None:
     assert found.shape == (size,)
     np.testing.assert_allclose(found, plain_features(encoder, image, 2), atol=1e-5)
     assert sum(leaf.size for leaf in jax.tree.leaves(encoder)) == 448 + 25
+
+
+def test_a_constant_compass_is_the_reference_implementations_mistake() -> None:
+    """Its one-hot vectors had every column set that any row of the batch had: all four, as good as always."""
+    directions = np.array([2, 0, 3, 1, 1, 0])
+    mistaken = np.zeros((6, 4))
+    mistaken[:, directions] = 1
+    encoder = MazeDomain(compass="constant").encoder(random.key(0))
+    shown = MazeDomain().encoder(random.key(0))
+    image = np.asarray(random.randint(random.key(1), (5, 5, 3), 0, 11), np.uint8)
+    for direction, row in zip(directions, mistaken, strict=True):
+        obs = MazeObs(jnp.asarray(image), jnp.int32(direction))
+        np.testing.assert_allclose(encoder(obs)[-5:], row @ shown.compass + shown.compass_bias, atol=1e-6)
+        np.testing.assert_array_equal(encoder(obs)[:-5], shown(obs)[:-5])
 
 
 def test_encoder_starts_as_the_reference_does() -> None:

@@ -97,6 +97,8 @@ class Buffer(Record):
 class Candidates(Record):
     """N levels that are offered to a buffer. Their ids are not read."""
 
+    bid: Float[Array, " N"]
+    """What is weighed against the score of the level that would have to go: mostly the candidate's own score."""
     best_return: Float[Array, " N"]
     finished: Bool[Array, " N"]
     """An episode ended on the level, so that the score is one."""
@@ -221,7 +223,7 @@ def insert(buffer: Buffer, config: BufferConfig, candidates: Candidates) -> tupl
       is the larger one, the staleness is 0;
     - a slot is free: admitted at the next one;
     - full: the victim is the slot of smallest weight (or score), the lowest of equals; the candidate takes its place
-      if score(victim) ≤ score(candidate), and is dropped otherwise.
+      if score(victim) ≤ its bid, and is dropped otherwise.
 
     Candidate i is admitted with staleness N − 1 − i and the next unused id. Weights are compared in float32.
     """
@@ -267,6 +269,7 @@ def fingerprint(level: Level) -> UInt32[Array, "2"]:
 class _Candidate(NamedTuple):
     number: Int[Array, ""]
     score: Float[Array, ""]
+    bid: Float[Array, ""]
     valid: Bool[Array, ""]
     same: Bool[Array, " N"]  # which candidates of the batch are this very level
 
@@ -307,6 +310,7 @@ def _judge(
     queue = _Candidate(
         number=jnp.arange(prints.shape[0], dtype=jnp.int32),
         score=candidates.score,
+        bid=candidates.bid,
         valid=candidates.finished & jnp.isfinite(candidates.score),
         same=_equal(prints, prints),
     )
@@ -328,7 +332,7 @@ def _offer(book: _Book, candidate: _Candidate, config: BufferConfig) -> tuple[_B
     else:
         worst = jnp.argmin(book.score)
     free = jnp.where(full, worst, book.filled).astype(jnp.int32)
-    fits = ~full | (book.score[free] <= candidate.score)
+    fits = ~full | (book.score[free] <= candidate.bid)
     holder = book.holder[candidate.number]
     merged = candidate.valid & (holder >= 0)
     admitted = candidate.valid & (holder < 0) & fits

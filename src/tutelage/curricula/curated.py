@@ -44,6 +44,11 @@ class Trial(eqx.Module):
         return Trial(r, eps, solved, advantage, target, jax.tree.map(lambda x: x[chosen], self.marks))
 
     @property
+    def evidence(self) -> Evidence:
+        """What scores look at."""
+        return Evidence(self.rollout, self.episodes, self.advantage, self.solved)
+
+    @property
     def first_marks(self) -> Marks:
         """What became of the first level of every slot, `[P]` each."""
         return jax.tree.map(lambda x: x[:, 0], self.marks)
@@ -60,7 +65,10 @@ class Curated:
     score: ScoreName = "pvl"
     """Estimate of regret: positive value loss, MaxMC, value L1, signed value loss; or learnability p(1 − p)."""
     score_over: Reduction = "mean"
-    """Score of a level that finished several episodes in one rollout: their mean, or the last one."""
+    """Score of a level that finished several episodes in one rollout: their mean, or that of the last or first one."""
+    admission: Literal["score", "first"] = "score"
+    """What decides whether a new level is admitted: the score it is stored with, or that of its first episode (the
+    reference implementation, with score-over last)."""
     after_episode: Literal["redraw", "repeat"] = "redraw"
     """What a replay slot plays when an episode ends: 'redraw' a level from the buffer, or 'repeat' the same one."""
 
@@ -162,7 +170,8 @@ class Curated:
         marks = trial.first_marks
         ancestry = None if parents is None else s.buffer.record.at(parents)
         record = newborn(levels, marks.score, s.updates, ancestry)
-        candidates = Candidates(**vars(record), best_return=marks.best_return, finished=marks.finished)
+        bid = marks.score if self.admission == "score" else self._first_score(trial)
+        candidates = Candidates(**vars(record), bid=bid, best_return=marks.best_return, finished=marks.finished)
         buffer, inserted = buffers.insert(s.buffer, self.buffer, candidates)
         s = replace(s, buffer=buffer)
         if s.log is None:
@@ -170,6 +179,10 @@ class Curated:
         entries = Journal(**vars(replace(record, id=inserted.id)), admitted=inserted.admitted)
         share = (inserted.admitted.sum(dtype=jnp.float32), jnp.float32(marks.score.shape[0]))
         return replace(s, log=s.log.write(entries)).note({f"{phase}/admitted": share})
+
+    def _first_score(self, trial: Trial) -> Float[Array, " P"]:
+        entries = trial.marks.score.shape[1]
+        return mark(self.score, "first", trial.evidence, None, entries).score[:, 0]
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float
 from tutelage.student.rollout import Episodes, Rollout, running_sum
 
 ScoreName = Literal["pvl", "maxmc", "value-l1", "signed-value-loss", "learnability"]
-Reduction = Literal["mean", "last"]
+Reduction = Literal["mean", "last", "first"]
 
 
 class Evidence(eqx.Module):
@@ -68,11 +68,13 @@ class Marks(eqx.Module):
 def mark(name: str, over: str, evidence: Evidence, best_return: Float[Array, "P Q"] | None, entries: int) -> Marks:
     """Scores every queue entry `[P, Q]` from evidence `[T, P]`; `best_return` is what was known of the levels before.
 
-    A level's score is level(mean_e x_e, G_max), with x_e the number of its completed episode e (see `Score`).
+    A level's score is level(mean_e x_e, G_max), with x_e the number of its completed episode e (see `Score`); or that
+    of the `last` episode instead of their mean; or what it was after the `first` one.
     """
     score = SCORES[name]
     ended, entry = evidence.episodes.ended, evidence.rollout.entry
     played = ended[..., None] & (entry[..., None] == jnp.arange(entries))  # [T, P, Q]
+    played = _firsts(played) if over == "first" else played
     finished = played.any(axis=0)
     best = jnp.where(played, evidence.episodes.returns[..., None], -jnp.inf).max(axis=0)
     if best_return is not None:
@@ -87,10 +89,15 @@ def _mean_over(x: Float[Array, "T P"], played: Bool[Array, "T P Q"]) -> Float[Ar
     return total / jnp.maximum(played.sum(axis=0), 1)
 
 
+def _firsts(played: Bool[Array, "T P Q"]) -> Bool[Array, "T P Q"]:
+    """The end of every entry's first episode."""
+    return played & (jnp.cumsum(played, axis=0) == 1)
+
+
 def _last_of(x: Float[Array, "T P"], played: Bool[Array, "T P Q"]) -> Float[Array, "P Q"]:
     steps = jnp.arange(x.shape[0])[:, None, None]
     last = played & (steps == jnp.where(played, steps, -1).max(axis=0))
     return jnp.where(last, x[..., None], 0.0).sum(axis=0)
 
 
-_REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {"mean": _mean_over, "last": _last_of}
+_REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {"mean": _mean_over, "first": _mean_over, "last": _last_of}

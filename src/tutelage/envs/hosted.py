@@ -50,7 +50,7 @@ class HostedEnv(ABC):
     """An env whose episodes are played by engines. Every episode under way holds one.
 
     A kind of env is a frozen dataclass of this class. It says what its engines are, how a game opens on a level, and
-    what observations look like; the keys of an episode are not used.
+    what observations look like; the keys of an episode's steps are not used.
     """
 
     max_steps: int
@@ -69,13 +69,13 @@ class HostedEnv(ABC):
     def new_engine(self, opening: Any) -> Engine:
         """Another engine, whose first game will open like this."""
 
-    def opening(self, level: Level) -> PyTree:
+    def opening(self, key: Key[Array, ""], level: Level) -> PyTree:
         """What an engine is given to begin a game on the level: arrays. They tell any two games apart."""
         return level
 
     def reset(self, key: Key[Array, ""], level: Level) -> tuple[Game, Obs]:
         """A new game on the level."""
-        game = Game(self.opening(level), self._no_actions(), jnp.zeros((), jnp.int32), jnp.zeros((), bool))
+        game = Game(self.opening(key, level), self._no_actions(), jnp.zeros((), jnp.int32), jnp.zeros((), bool))
         return game, self._look(game).obs
 
     def step(self, key: Key[Array, ""], state: Game, action: Action) -> tuple[Game, Timestep]:

@@ -62,6 +62,12 @@ _PLR_BUFFER = replace(_MAZE_BUFFER, replay_rate=0.5)
 _RANDOM_MAZES = MazeDomain(generator="variable", blocks=60)
 _EMPTY_MAZES = MazeDomain(generator="empty", blocks=0)
 
+# What the reference implementation does otherwise, as far as its execution shows (docs/choices.md).
+_SET_ORDER = replace(_EMPTY_MAZES, edit_order="set")
+_RESET_MAZES = MazeDomain(generator="uniform", blocks=60)
+_REFERENCE_SCORES: dict[str, Any] = {"score_over": "last", "admission": "first"}
+_REFERENCE_ACCEL = ACCEL(_MAZE_BUFFER, parents="lowest", **_REFERENCE_SCORES)
+
 # Learned teachers: the reference implementation's own settings, which are for 25 walls, always the same number. The
 # paper took its PAIRED and Minimax columns from earlier work with such a design space, and its budget of 250M steps.
 _25_WALLS = MazeDomain(generator="fixed", blocks=25)
@@ -98,10 +104,28 @@ _LAVA = LavaDomain(generator="binomial", placements=20, eye="nethack")
 _UNIFORM_LAVA = replace(_LAVA, generator="uniform")
 _EMPTY_LAVA = replace(_LAVA, generator="empty", placements=0)
 _NETHACK = StudentConfig(hidden=256, head=0)  # as in the NetHack baseline: actor and critic are one layer each
+_NETHACK_CRITIC = replace(_NETHACK, critic="uniform")
 
 
-def _lava(env: LavaDomain, method: Curriculum) -> Config:
-    return Config(env, method, student=_NETHACK, updates=1000)
+def _lava(env: LavaDomain, method: Curriculum, student: StudentConfig = _NETHACK) -> Config:
+    return Config(env, method, student, updates=1000)
+
+
+# What may have kept the paper's students from learning lava within 1,000 updates, of which nothing is certain.
+_LAVA_SUSPECTS: dict[str, tuple[str, dict[str, Any], StudentConfig]] = {
+    "hero": ("the hero drawn anew in each game", {"hero": "drawn"}, _NETHACK),
+    "penalty": ("every step costs", {"penalty": "every-step"}, _NETHACK),
+    "hero-penalty": ("the hero drawn anew, and every step costs", {"hero": "drawn", "penalty": "every-step"}, _NETHACK),
+    "crop": ("the NetHack network's own crop and critic", {"crop": "off-centre"}, _NETHACK_CRITIC),
+}
+
+
+def _lava_presets(name: str, what: str, env: LavaDomain, method: Curriculum) -> dict[str, tuple[str, Config]]:
+    """A method on lava as MiniHack has it, and with each suspect."""
+    found = {f"lava/{name}": (what, _lava(env, method))}
+    for suspect, (how, changes, student) in _LAVA_SUSPECTS.items():
+        found[f"lava/{name}-{suspect}"] = (f"lava/{name}, {how}", _lava(replace(env, **changes), method, student))
+    return found
 
 
 _LAVA_SMALL = Config(
@@ -172,6 +196,22 @@ PRESETS: dict[str, tuple[str, Config]] = {
     "maze/robust-plr": ("PLR⊥, gradients on replayed levels only", Config(_RANDOM_MAZES, RobustPLR(_PLR_BUFFER))),
     "maze/accel": ("ACCEL from empty rooms (ACCEL‡ of the paper)", Config(_EMPTY_MAZES, ACCEL(_MAZE_BUFFER))),
     "maze/accel-dr": ("ACCEL from random levels (ACCEL† of the paper)", Config(_RANDOM_MAZES, ACCEL(_MAZE_BUFFER))),
+    "maze/dr-reference": (
+        "domain randomisation as released: the simulator's random resets, a new level after every episode",
+        Config(_RESET_MAZES, DR(_PLR_BUFFER, new_level="episode")),
+    ),
+    "maze/robust-plr-reference": (
+        "PLR⊥ as released: the first episode's score admits, the last one's stays",
+        Config(_RANDOM_MAZES, RobustPLR(_PLR_BUFFER, **_REFERENCE_SCORES)),
+    ),
+    "maze/accel-reference": (
+        "ACCEL from empty rooms as released: edits in a set's order, of four parents, scores as above",
+        Config(_SET_ORDER, _REFERENCE_ACCEL),
+    ),
+    "maze/accel-reference-f32": (
+        "the one before, with full float32 products",
+        Config(_SET_ORDER, _REFERENCE_ACCEL, StudentConfig(products="float32")),
+    ),
     "maze/no-editor": (
         "ablation: new random levels in place of edited ones, 10,000 updates",
         Config(_RANDOM_MAZES, NoEditor(replace(_MAZE_BUFFER, replay_rate=0.9)), updates=10_000),
@@ -214,9 +254,9 @@ PRESETS: dict[str, tuple[str, Config]] = {
         Config(_60_WALLS, SFL(), ppo=_SFL_PPO, slots=256, updates=4577),
     ),
     "maze/demo": ("ACCEL on 7×7 mazes, small enough for a laptop: what `tutelage demo` trains", _DEMO),
-    "lava/dr": ("domain randomisation, lava or not by a coin (†)", _lava(_LAVA, DR(_LAVA_PLR_BUFFER))),
+    **_lava_presets("dr", "domain randomisation, lava or not by a coin (†)", _LAVA, DR(_LAVA_PLR_BUFFER)),
     "lava/dr-uniform": ("domain randomisation, 0–20 lava tiles (‡)", _lava(_UNIFORM_LAVA, DR(_LAVA_PLR_BUFFER))),
-    "lava/robust-plr": ("PLR⊥, lava or not by a coin (†)", _lava(_LAVA, RobustPLR(_LAVA_PLR_BUFFER))),
+    **_lava_presets("robust-plr", "PLR⊥, lava or not by a coin (†)", _LAVA, RobustPLR(_LAVA_PLR_BUFFER)),
     "lava/robust-plr-uniform": ("PLR⊥, 0–20 lava tiles (‡)", _lava(_UNIFORM_LAVA, RobustPLR(_LAVA_PLR_BUFFER))),
     "lava/paired": (
         "PAIRED: the teacher learns to maximise the regret between two students",
@@ -226,9 +266,11 @@ PRESETS: dict[str, tuple[str, Config]] = {
         "Minimax: the teacher learns to make the student fail",
         _lava(_LAVA, Minimax(_LAVA_PLR_BUFFER, teacher=_WITHOUT_MEMORY)),
     ),
-    "lava/accel": (
+    **_lava_presets(
+        "accel",
         "ACCEL from empty rooms, with an editor that learns (the paper's)",
-        _lava(_EMPTY_LAVA, LearnedEditor(_LAVA_BUFFER, editor=_WITHOUT_MEMORY)),
+        _EMPTY_LAVA,
+        LearnedEditor(_LAVA_BUFFER, editor=_WITHOUT_MEMORY),
     ),
     "lava/accel-random": ("ACCEL from empty rooms, random edits", _lava(_EMPTY_LAVA, ACCEL(_LAVA_BUFFER))),
     "lava/small": ("ACCEL from empty rooms with a small student: minutes on a laptop's CPU", _LAVA_SMALL),

@@ -7,6 +7,7 @@ dL/dz alone, and the weight gradient is one product over all steps after it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -63,7 +64,8 @@ class LSTM(eqx.Module):
     def unroll(self, x: Float[Array, "T P in"], start: Bool[Array, "T P"]) -> Float[Array, "T P H"]:
         """`step` over T steps from a zero state."""
         z = x @ self.weight_x + (self.bias_x + self.bias_h)
-        return _unroll(self.weight_h, z, start)
+        precision = jax.config.jax_default_matmul_precision  # pyright: ignore[reportAttributeAccessIssue]
+        return _unroll(precision, self.weight_h, z, start)
 
 
 class _Gates(NamedTuple):
@@ -95,16 +97,19 @@ def _loop_unroll() -> int:
     return 16 if jax.default_backend() == "gpu" else 1
 
 
-@jax.custom_vjp
-def _unroll(weight_h: Array, z: Float[Array, "T P gates"], start: Bool[Array, "T P"]) -> Float[Array, "T P H"]:
-    return _unroll_forward(weight_h, z, start)[0]
+# The backward pass is traced when the loss has been left, and with it the precision that the student asked for.
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _unroll(
+    precision: str | None, weight_h: Array, z: Float[Array, "T P gates"], start: Bool[Array, "T P"]
+) -> Float[Array, "T P H"]:
+    return _unroll_forward(precision, weight_h, z, start)[0]
 
 
-def _unroll_forward(weight_h: Array, z: Array, start: Array):
+def _unroll_forward(precision: str | None, weight_h: Array, z: Array, start: Array):
     def step(carry: Carry, inputs):
         z, start = inputs
         before = _forget(carry, start)
-        after = _cell(z + before.h @ weight_h, before.c)
+        after = _cell(z + jnp.matmul(before.h, weight_h, precision=precision), before.c)
         return after, after
 
     slots, hidden = z.shape[1], weight_h.shape[0]
@@ -113,14 +118,14 @@ def _unroll_forward(weight_h: Array, z: Array, start: Array):
     return states.h, (weight_h, z, start, states)
 
 
-def _unroll_backward(residuals, dh_out: Float[Array, "T P H"]):
+def _unroll_backward(precision: str | None, residuals, dh_out: Float[Array, "T P H"]):
     """Backward through c' = f·c + i·g, h' = o·tanh(c'), with everything the states tell computed for all steps at once.
 
     With q = dL/dc': dz = (q·a_i, q·a_f, q·a_g, dh·a_o), where a_x collects the factors of each gate.
     """
     weight_h, z, start, states = residuals
     before = jax.tree.map(lambda s: jnp.where(start[..., None], 0.0, _shift(s)), states)
-    i, f, g, o = _gates(z + before.h @ weight_h)
+    i, f, g, o = _gates(z + jnp.matmul(before.h, weight_h, precision=precision))
     tanh_c = jnp.tanh(states.c)
     factors = jnp.concatenate([g * i * (1 - i), before.c * f * (1 - f), i * (1 - g**2), tanh_c * o * (1 - o)], axis=-1)
     to_c = o * (1 - tanh_c**2)
@@ -131,13 +136,13 @@ def _unroll_backward(residuals, dh_out: Float[Array, "T P H"]):
         dh = carry.h + dh_out
         dc = carry.c + dh * to_c
         dz = jnp.concatenate([dc, dc, dc, dh], axis=-1) * factors
-        dh_before = jnp.where(start[:, None], 0.0, dz @ weight_h.T)
+        dh_before = jnp.where(start[:, None], 0.0, jnp.matmul(dz, weight_h.T, precision=precision))
         return Carry(dh_before, dc * keep), dz
 
     zeros = jnp.zeros_like(dh_out[0])
     inputs = (dh_out, start, factors, to_c, keep)
     _, dz = lax.scan(step, Carry(zeros, zeros), inputs, reverse=True, unroll=_loop_unroll())
-    return jnp.einsum("tph,tpg->hg", before.h, dz), dz, None
+    return jnp.einsum("tph,tpg->hg", before.h, dz, precision=precision), dz, None
 
 
 def _shift(s: Float[Array, "T P H"]) -> Float[Array, "T P H"]:

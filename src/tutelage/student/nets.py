@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -14,6 +15,9 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 from tutelage.env import Box, Discrete, Obs
 from tutelage.student.distributions import Distribution, distribution, width
 from tutelage.student.lstm import LSTM
+
+Products = Literal["default", "float32"]
+CriticStart = Literal["orthogonal", "uniform"]
 
 
 @runtime_checkable
@@ -51,6 +55,22 @@ class Linear(eqx.Module):
     def __init__(self, inputs: int, outputs: int, *, gain: float, key: Key[Array, ""]):
         self.weight = jax.nn.initializers.orthogonal(gain)(key, (inputs, outputs))
         self.bias = jnp.zeros(outputs)
+
+    def __call__(self, x: Float[Array, "*batch in"]) -> Float[Array, "*batch out"]:
+        return x @ self.weight + self.bias
+
+
+class Affine(eqx.Module):
+    """x·W + b, both U(±1/√fan in): PyTorch's default."""
+
+    weight: Float[Array, "in out"]
+    bias: Float[Array, " out"]
+
+    def __init__(self, inputs: int, outputs: int, *, key: Key[Array, ""]) -> None:
+        key_weight, key_bias = jax.random.split(key)
+        bound = inputs**-0.5
+        self.weight = jax.random.uniform(key_weight, (inputs, outputs), minval=-bound, maxval=bound)
+        self.bias = jax.random.uniform(key_bias, (outputs,), minval=-bound, maxval=bound)
 
     def __call__(self, x: Float[Array, "*batch in"]) -> Float[Array, "*batch out"]:
         return x @ self.weight + self.bias
@@ -114,9 +134,10 @@ class ActorCritic(eqx.Module):
     encoder: Any
     core: LSTM | Dense | Straight
     actor: Head | Linear
-    critic: Head | Linear
+    critic: Head | Linear | Affine
     log_std: Float[Array, " n"] | None
     actions: Discrete | Box = eqx.field(static=True)
+    products: Products = eqx.field(static=True, default="default")
 
     @property
     def recurrent(self) -> bool:
@@ -129,19 +150,22 @@ class ActorCritic(eqx.Module):
 
     def ready(self) -> ActorCritic:
         """This student with its encoder made ready, if that can be."""
-        return replace(self, encoder=_ready(self.encoder))
+        with _precision(self.products):
+            return replace(self, encoder=_ready(self.encoder))
 
     def act(
         self, memory: PyTree, obs: Obs, start: Bool[Array, " P"]
     ) -> tuple[PyTree, Distribution, Float[Array, " P"]]:
         """One step of every slot."""
-        memory, x = self.core.step(memory, jax.vmap(self.encoder)(obs), start)
-        return memory, *self._heads(x)
+        with _precision(self.products):
+            memory, x = self.core.step(memory, jax.vmap(self.encoder)(obs), start)
+            return memory, *self._heads(x)
 
     def evaluate(self, obs: Obs, start: Bool[Array, "T P"]) -> tuple[Distribution, Float[Array, "T P"]]:
         """A whole sequence from an empty memory."""
-        features = jax.vmap(jax.vmap(self.encoder))(obs)
-        return self._heads(self.core.unroll(features, start))
+        with _precision(self.products):
+            features = jax.vmap(jax.vmap(self.encoder))(obs)
+            return self._heads(self.core.unroll(features, start))
 
     def _heads(self, x: Float[Array, "*batch H"]) -> tuple[Distribution, Float[Array, "*batch"]]:
         return distribution(self.actions, self.actor(x), self.log_std), self.critic(x)[..., 0]
@@ -173,6 +197,7 @@ class TwoTowers(eqx.Module):
     critic: Tower
     log_std: Float[Array, " n"] | None
     actions: Discrete | Box = eqx.field(static=True)
+    products: Products = eqx.field(static=True, default="default")
 
     @property
     def recurrent(self) -> bool:
@@ -185,17 +210,20 @@ class TwoTowers(eqx.Module):
 
     def ready(self) -> TwoTowers:
         """This student with its encoder made ready, if that can be."""
-        return replace(self, encoder=_ready(self.encoder))
+        with _precision(self.products):
+            return replace(self, encoder=_ready(self.encoder))
 
     def act(
         self, memory: tuple[()], obs: Obs, start: Bool[Array, " P"]
     ) -> tuple[tuple[()], Distribution, Float[Array, " P"]]:
         """One step of every slot."""
-        return memory, *self._towers(jax.vmap(self.encoder)(obs))
+        with _precision(self.products):
+            return memory, *self._towers(jax.vmap(self.encoder)(obs))
 
     def evaluate(self, obs: Obs, start: Bool[Array, "T P"]) -> tuple[Distribution, Float[Array, "T P"]]:
         """All steps at once."""
-        return self._towers(jax.vmap(jax.vmap(self.encoder))(obs))
+        with _precision(self.products):
+            return self._towers(jax.vmap(jax.vmap(self.encoder))(obs))
 
     def _towers(self, x: Float[Array, "*batch in"]) -> tuple[Distribution, Float[Array, "*batch"]]:
         return distribution(self.actions, self.actor(x), self.log_std), self.critic(x)[..., 0]
@@ -227,6 +255,10 @@ class StudentConfig:
     """Units of the hidden layer of the actor head and of the critic head; 0 for none."""
     separate: bool = False
     """Actor and critic share nothing: two tanh layers of `hidden` units each, without memory."""
+    critic: CriticStart = "orthogonal"
+    """How the critic's head starts: orthogonal as the actor's, or uniform in ±1/√inputs, PyTorch's default."""
+    products: Products = "default"
+    """Precision of matrix products: the device's default, on recent GPUs TF32, or full float32."""
 
     def __post_init__(self):
         if self.hidden < 0 or self.head < 0:
@@ -235,6 +267,8 @@ class StudentConfig:
             raise ValueError("student.hidden = 0 goes with student.no-memory, and not with student.separate.")
         if self.separate and self.memory:
             raise ValueError("student.separate has no memory: add --student.no-memory.")
+        if self.critic == "uniform" and (self.separate or self.head):
+            raise ValueError("student.critic = uniform is for a critic of one layer: student.head = 0, not separate.")
 
     def build(self, encoder: Any, actions: Discrete | Box, *, key: Key[Array, ""]) -> ActorCritic | TwoTowers:
         """A fresh student behind the given encoder."""
@@ -246,9 +280,10 @@ class StudentConfig:
             encoder=encoder,
             core=self._core(encoder.size, key=keys[0]),
             actor=self._head(inputs, width(actions), gain=0.01, key=keys[1]),
-            critic=self._head(inputs, 1, gain=1.0, key=keys[2]),
+            critic=self._critic(inputs, key=keys[2]),
             log_std=_initial_log_std(actions),
             actions=actions,
+            products=self.products,
         )
 
     def _two_towers(self, encoder: Any, actions: Discrete | Box, key: Key[Array, ""]) -> TwoTowers:
@@ -259,6 +294,7 @@ class StudentConfig:
             critic=Tower(encoder.size, self.hidden, 1, gain=2**0.5, key=key_critic),
             log_std=_initial_log_std(actions),
             actions=actions,
+            products=self.products,
         )
 
     def _core(self, inputs: int, *, key: Key[Array, ""]) -> LSTM | Dense | Straight:
@@ -266,10 +302,19 @@ class StudentConfig:
             return Straight()
         return (LSTM if self.memory else Dense)(inputs, self.hidden, key=key)
 
+    def _critic(self, inputs: int, *, key: Key[Array, ""]) -> Head | Linear | Affine:
+        if self.critic == "uniform":
+            return Affine(inputs, 1, key=key)
+        return self._head(inputs, 1, gain=1.0, key=key)
+
     def _head(self, inputs: int, outputs: int, *, gain: float, key: Key[Array, ""]) -> Head | Linear:
         if self.head == 0:
             return Linear(inputs, outputs, gain=gain, key=key)
         return Head(inputs, self.head, outputs, gain=gain, key=key)
+
+
+def _precision(products: Products) -> AbstractContextManager[None]:
+    return nullcontext() if products == "default" else jax.default_matmul_precision(products)
 
 
 def _ready(encoder: Any) -> Any:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any, get_args
 
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Key
 
 from tutelage.env import Box, Timestep
 from tutelage.envs.bipedal.level import WalkerLevel
@@ -52,7 +52,7 @@ class RealWalker(HostedEnv):
         """Zeros."""
         return np.zeros(NUMBERS, np.float32)
 
-    def opening(self, level: WalkerLevel) -> tuple[Terrain, Float[Array, ""]]:
+    def opening(self, key: Key[Array, ""], level: WalkerLevel) -> tuple[Terrain, Float[Array, ""]]:
         """The level's terrain and the first push."""
         return build(level, self.rules)
 

@@ -13,7 +13,7 @@ from tutelage.env import SOLVABLE, Classes, Measure, Suite
 from tutelage.envs.lava import render, suite
 from tutelage.envs.lava.design import Generator, LavaDesign
 from tutelage.envs.lava.encoder import SmallEncoder
-from tutelage.envs.lava.env import Lava, LavaObs, LavaState, Penalty
+from tutelage.envs.lava.env import Crop, Hero, Lava, LavaObs, LavaState, Penalty
 from tutelage.envs.lava.level import LavaLevel
 from tutelage.envs.lava.nethack import NetHackEncoder
 
@@ -31,6 +31,13 @@ class LavaDomain:
 
     penalty: Penalty = "frozen"
     """Which steps cost 0.01: those into stone, at which the game's time stands still (MiniHack), or every step."""
+
+    crop: Crop = "centred"
+    """Where the student is in the crop of the map: in its middle, or one tile towards the lower right (off-centre), as
+    in the network of the NetHack Learning Environment."""
+
+    hero: Hero = "fixed"
+    """Whether the hero has the same attributes in every game, or has them drawn anew, as NetHack does it unseeded."""
 
     generator: Generator = "binomial"
     """How many placements of a new level are lava: each or not by a coin, a random number of them, or none (empty)."""
@@ -54,7 +61,7 @@ class LavaDomain:
 
     def env(self) -> Lava:
         """The lava grid that the student trains in."""
-        return Lava(self.max_steps, self.penalty)
+        return Lava(self.max_steps, self.penalty, self.crop, self.hero)
 
     def design(self) -> LavaDesign:
         """The lava grids that the teacher may design."""
@@ -72,7 +79,7 @@ class LavaDomain:
         """The paper's test levels in the real MiniHack."""
         from tutelage.envs.lava.real import RealLava
 
-        return suite.suites(RealLava(self.max_steps, self.penalty))
+        return suite.suites(RealLava(self.max_steps, self.penalty, self.crop, self.hero))
 
     @property
     def measure(self) -> Measure:

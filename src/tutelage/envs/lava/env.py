@@ -11,6 +11,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Int16, Int32, Key
 
 from tutelage.env import Discrete, Timestep
+from tutelage.envs.lava.hero import roll, shown
 from tutelage.envs.lava.level import SIDE, TILES, LavaLevel
 
 # The eight compass moves (dx, dy) in MiniHack's order: N, E, S, W, NE, SE, SW, NW.
@@ -23,19 +24,23 @@ GLYPHS = np.array([ROGUE, STONE, FLOOR, STAIRS_UP, STAIRS_DOWN, LAVA], np.int16)
 # NetHack's map and where the room is in it.
 MAP_HEIGHT, MAP_WIDTH, TOP, LEFT = 21, 79, 7, 36
 CROP = 9
-REACH = CROP // 2
+BEFORE = {"centred": 4, "off-centre": 5}  # tiles of the crop to the left of the student and above it
 
 # NetHack's status line of the rogue that the seed 0 rolls: x, y, strength (twice), dexterity, constitution,
 # intelligence, wisdom, charisma, score, hit points (now, at most), depth, gold, energy (now, at most), armour class,
 # monster level, experience level, experience points, turn, hunger, load, dungeon, level, condition, alignment. All but
-# x, y and turn stay as they are for as long as an episode may last.
+# x, y and turn stay as they are for as long as an episode may last. Another seed rolls other attributes: strength to
+# charisma.
 BLSTATS = np.array([0, 0, 14, 14, 18, 14, 11, 11, 8, 0, 12, 12, 1, 0, 2, 2, 7, 0, 1, 0, 0, 1, 0, 0, 1, 0, -1], np.int32)
 X, Y, TURN = 0, 1, 20
+HERO = slice(2, 9)
 
 GOAL_REWARD, PENALTY = 1.0, 0.01
 LONGEST = 100
 
 Penalty = Literal["frozen", "every-step"]
+Crop = Literal["centred", "off-centre"]
+Hero = Literal["fixed", "drawn"]
 
 
 class LavaState(NamedTuple):
@@ -48,6 +53,7 @@ class LavaState(NamedTuple):
     y: Int32[Array, ""]
     turn: Int32[Array, ""]  # of the game; it stands still when the student walks into stone
     time: Int32[Array, ""]  # steps taken
+    hero: Int32[Array, "7"]  # attributes, as the status line shows them
 
 
 class LavaObs(NamedTuple):
@@ -68,17 +74,24 @@ class Lava:
     Under the penalty `frozen` a step costs 0.01 if the game's time stands still, which is when the student walks into
     stone: MiniHack's rule. Under `every-step` each step costs 0.01, as the ACCEL paper writes. As in MiniHack the time
     limit comes first: a goal reached at the last step pays nothing.
+
+    The crop of the map has the student in its middle, as MiniHack's own; or, `off-centre`, it reaches from five tiles
+    to its left and above to three to its right and below, as in the network of the NetHack Learning Environment. The
+    hero has the same attributes in every game, or has them `drawn` anew, as NetHack does it without a seed.
     """
 
     max_steps: int = LONGEST
     penalty: Penalty = "frozen"
+    crop: Crop = "centred"
+    hero: Hero = "fixed"
 
     def __post_init__(self) -> None:
         # With more steps, penalties could use up what the goal pays, and a return would not tell who reached it.
         if not 2 <= self.max_steps <= LONGEST:
             raise ValueError(f"An episode has 2 to {LONGEST} steps, not {self.max_steps}.")
-        if self.penalty not in get_args(Penalty):
-            raise ValueError(f"The penalty is one of {get_args(Penalty)}, not {self.penalty!r}.")
+        for name, kind in (("penalty", Penalty), ("crop", Crop), ("hero", Hero)):
+            if getattr(self, name) not in get_args(kind):
+                raise ValueError(f"The {name} is one of {get_args(kind)}, not {getattr(self, name)!r}.")
 
     @property
     def actions(self) -> Discrete:
@@ -86,9 +99,10 @@ class Lava:
         return Discrete(len(MOVES))
 
     def reset(self, key: Key[Array, ""], level: LavaLevel) -> tuple[LavaState, LavaObs]:
-        """Puts the student on the level's start tile, which are the stairs up. The key is not used."""
+        """Puts the student on the level's start tile, which are the stairs up. The key is for the hero."""
         x, y = level.agent % SIDE, level.agent // SIDE
-        state = LavaState(level.lava, level.agent, level.goal, x, y, jnp.ones_like(x), jnp.zeros_like(x))
+        hero = jnp.asarray(BLSTATS[HERO]) if self.hero == "fixed" else shown(roll(key))
+        state = LavaState(level.lava, level.agent, level.goal, x, y, jnp.ones_like(x), jnp.zeros_like(x), hero)
         return state, self.observe(state)
 
     def step(self, key: Key[Array, ""], state: LavaState, action: Int[Array, ""]) -> tuple[LavaState, Timestep]:
@@ -112,7 +126,8 @@ class Lava:
     def observe(self, state: LavaState) -> LavaObs:
         """The room, its surroundings as far as the crop reaches, and the status line."""
         glyphs = room_glyphs(state)
-        around = jnp.pad(glyphs, REACH, constant_values=STONE)
+        before = BEFORE[self.crop]
+        around = jnp.pad(glyphs, (before, CROP - 1 - before), constant_values=STONE)
         crop = lax.dynamic_slice(around, (state.y, state.x), (CROP, CROP))
         return LavaObs(glyphs, crop, status_line(state))
 
@@ -127,9 +142,9 @@ def room_glyphs(state: LavaState) -> Int16[Array, "7 7"]:
 
 
 def status_line(state: LavaState) -> Int32[Array, "27"]:
-    """NetHack's `blstats`: where the student is on NetHack's map, the turn, and constants."""
+    """NetHack's `blstats`: where the student is on NetHack's map, the hero's attributes, the turn, and constants."""
     index = np.arange(BLSTATS.size)
-    stats = jnp.where(index == X, LEFT + state.x, BLSTATS)
+    stats = jnp.where(index == X, LEFT + state.x, jnp.asarray(BLSTATS).at[HERO].set(state.hero))
     stats = jnp.where(index == Y, TOP + state.y, stats)
     return jnp.where(index == TURN, state.turn, stats)
 

@@ -18,28 +18,13 @@ from jaxtyping import Array, Float, Int16, Key
 from tutelage.envs.lava.encoder import kinds
 from tutelage.envs.lava.env import BLSTATS, CROP, GLYPHS, LEFT, MAP_HEIGHT, MAP_WIDTH, STONE, TOP, LavaObs
 from tutelage.envs.lava.level import SIDE
+from tutelage.student.nets import Affine
 
 KERNEL = 3
 CHANNELS = (32, 16, 16, 16, 16, 8)
 STATS, HIDDEN, FEATURES = 32, 512, 256
 LAYERS = len(CHANNELS) - 1
 KIND_OF_STONE = int(np.flatnonzero(GLYPHS == STONE)[0])
-
-
-class Affine(eqx.Module):
-    """x·W + b, both U(±1/√fan in): PyTorch's default."""
-
-    weight: Float[Array, "in out"]
-    bias: Float[Array, " out"]
-
-    def __init__(self, inputs: int, outputs: int, *, key: Key[Array, ""]) -> None:
-        key_weight, key_bias = random.split(key)
-        bound = inputs**-0.5
-        self.weight = random.uniform(key_weight, (inputs, outputs), minval=-bound, maxval=bound)
-        self.bias = random.uniform(key_bias, (outputs,), minval=-bound, maxval=bound)
-
-    def __call__(self, x: Float[Array, "*batch in"]) -> Float[Array, "*batch out"]:
-        return x @ self.weight + self.bias
 
 
 class Convolutions(eqx.Module):

@@ -3,7 +3,8 @@
 `Lava` agrees with it step for step in position, glyphs, status line, reward and end. What needed a decision:
 
 - The hero. NetHack rolls the rogue's attributes anew for each game, and they show in the status line. Here every game
-  has the seed 0, and with it the rogue of `env.BLSTATS`.
+  has the seed 0, and with it the rogue of `env.BLSTATS`; or, if the hero is drawn, a seed of its own.
+- The crop. MiniHack's has the student in its middle; one that is off-centre is MiniHack's around a tile beside it.
 - The last observation. MiniHack leaves the game before it returns it, so that its screen is blank. Here it is what
   NetHack showed before the game was left: for a student that burnt, itself on the lava. One number of it may differ
   from `Lava`'s: NetHack redraws the status line of a dying hero only in the first turn of a game, and then it says
@@ -19,20 +20,22 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jax import random
+from jaxtyping import Array, Bool, Float, Int32, Key
 
 from tutelage.env import Discrete, Timestep
 from tutelage.envs.grid import FLOOR, GOAL, START
 from tutelage.envs.hosted import HostedEnv, seen
-from tutelage.envs.lava.env import CROP, LEFT, TOP, Lava, LavaObs, Penalty
+from tutelage.envs.lava.env import BEFORE, CROP, LEFT, TOP, Crop, Hero, Lava, LavaObs, Penalty
 from tutelage.envs.lava.level import SIDE, LavaLevel, level_to_rows
 from tutelage.errors import UserError
 
 PENALTY_MODES = {"frozen": "constant", "every-step": "always"}  # MiniHack's names
-HERO = 0
+THE_HERO = 0  # the seed of games whose hero is not drawn
 
 Rows = tuple[str, ...]
 
@@ -43,19 +46,28 @@ NOTHING = LavaObs(
 )
 
 
+class Opening(NamedTuple):
+    """How a game begins."""
+
+    level: LavaLevel
+    seed: Int32[Array, ""]
+
+
 @dataclass(frozen=True)
 class RealLava(HostedEnv):
     """`Lava`, played by MiniHack on the host. An engine takes about 4 MB and two open files."""
 
     max_steps: int = 100
     penalty: Penalty = "frozen"
+    crop: Crop = "centred"
+    hero: Hero = "fixed"
 
     def __post_init__(self) -> None:
         self._rules()
         minihack()  # or say now that it is missing
 
     def _rules(self) -> Lava:
-        return Lava(self.max_steps, self.penalty)
+        return Lava(self.max_steps, self.penalty, self.crop, self.hero)
 
     @property
     def actions(self) -> Discrete:
@@ -67,10 +79,16 @@ class RealLava(HostedEnv):
         """Zeros."""
         return NOTHING
 
-    def new_engine(self, opening: LavaLevel) -> Any:
+    def opening(self, key: Key[Array, ""], level: LavaLevel) -> Opening:
+        """The level, and the seed that NetHack rolls the hero by."""
+        seed = THE_HERO if self.hero == "fixed" else random.randint(key, (), 0, np.iinfo(np.int32).max)
+        return Opening(level, jnp.asarray(seed, jnp.int32))
+
+    def new_engine(self, opening: Opening) -> Any:
         """A NetHack engine."""
         mode = PENALTY_MODES[self.penalty]
-        return minihack()(opening, max_episode_steps=self.max_steps, penalty_mode=mode)
+        settings = {"max_episode_steps": self.max_steps, "penalty_mode": mode}
+        return minihack()(opening.level, BEFORE[self.crop] - BEFORE["centred"], **settings)
 
     def solved(self, episode_return: Float[Array, "..."]) -> Bool[Array, "..."]:
         """Whether the goal was reached."""
@@ -103,18 +121,18 @@ def minihack() -> Any:
     class Engine(MiniHackNavigation):
         """One NetHack process image, for one game at a time."""
 
-        def __init__(self, level: LavaLevel, **settings: Any) -> None:
-            self.rows = tuple(level_to_rows(level))
+        def __init__(self, level: LavaLevel, aside: int, **settings: Any) -> None:
+            self.rows, self.aside = tuple(level_to_rows(level)), aside
             keys = ("glyphs", "blstats")
             super().__init__(des_file=des_file(self.rows), observation_keys=keys, fix_moon_phase=True, **settings)
 
-        def begin(self, opening: LavaLevel) -> Timestep:
+        def begin(self, opening: Opening) -> Timestep:
             """A new game on a level, which is loaded if the one before was on another."""
-            rows = tuple(level_to_rows(opening))
+            rows, seed = tuple(level_to_rows(opening.level)), int(opening.seed)
             if rows != self.rows:
                 self.update(des_file(rows))
                 self.rows = rows
-            self.seed(HERO, HERO, reseed=False)
+            self.seed(seed, seed, reseed=False)
             self.shown = {key: value.copy() for key, value in self.reset()[0].items()}
             return self._seen()
 
@@ -128,7 +146,7 @@ def minihack() -> Any:
         def _seen(self, *outcome: Any) -> Timestep:
             glyphs, blstats = (self.shown[key] for key in ("glyphs", "blstats"))
             room = glyphs[TOP : TOP + SIDE, LEFT : LEFT + SIDE]
-            crop = self._crop_observation(glyphs, blstats[:2])
+            crop = self._crop_observation(glyphs, blstats[:2] - self.aside)
             obs = LavaObs(np.int16(room), np.int16(crop), np.int32(blstats))  # pyright: ignore[reportArgumentType]
             return seen(obs, *outcome)
 

@@ -11,8 +11,8 @@ from jaxtyping import Array, Key
 
 from tutelage.env import SOLVABLE, Classes, Measure, Suite
 from tutelage.envs.maze import render, suite
-from tutelage.envs.maze.design import Edit, Generator, MazeDesign
-from tutelage.envs.maze.encoder import MazeEncoder
+from tutelage.envs.maze.design import Edit, Generator, MazeDesign, Order
+from tutelage.envs.maze.encoder import Compass, MazeEncoder
 from tutelage.envs.maze.env import Maze, MazeObs, MazeState, Reward
 from tutelage.envs.maze.level import MazeLevel
 
@@ -44,13 +44,22 @@ class MazeDomain:
     """Whether each episode starts facing a random way instead of the way its level says."""
 
     generator: Generator = "variable"
-    """How many walls a new level is given: a random number up to blocks, exactly blocks, or none (empty)."""
+    """How many walls a new level is given: a random number up to blocks, exactly blocks, or none (empty); or the
+    reference simulator's own random reset (uniform), in which all are on different tiles."""
 
     blocks: int = 60
     """The generator's number of walls to place; as tiles are drawn with replacement, fewer may result."""
 
     edits: tuple[Edit, ...] = ("wall", "empty", "goal")
     """What an edit may make of a tile: a wall, an empty tile, the goal, the student's start (agent)."""
+
+    edit_order: Order = "drawn"
+    """The order in which the tiles of a level are edited: as drawn, or as Python goes through a set of their numbers
+    (the reference implementation)."""
+
+    compass: Compass = "shown"
+    """What the student is told of its direction: which of four it is (shown), or always all four at once, as by a bug
+    of the reference implementation in the paper's time (constant)."""
 
     def __post_init__(self) -> None:
         if not 3 <= self.size <= 99:
@@ -59,6 +68,8 @@ class MazeDomain:
             raise ValueError(f"The view is 5 or 7 tiles, not {self.view}.")
         if self.reward not in get_args(Reward):
             raise ValueError(f"The reward is one of {get_args(Reward)}, not {self.reward!r}.")
+        if self.compass not in get_args(Compass):
+            raise ValueError(f"The compass is one of {get_args(Compass)}, not {self.compass!r}.")
         self.env()  # these two check the rest
         self.design()
 
@@ -81,11 +92,11 @@ class MazeDomain:
 
     def design(self) -> MazeDesign:
         """The mazes that the teacher may design."""
-        return MazeDesign(self.size, self.size, self.generator, self.blocks, self.edits)
+        return MazeDesign(self.size, self.size, self.generator, self.blocks, self.edits, self.edit_order)
 
     def encoder(self, key: Key[Array, ""]) -> MazeEncoder:
         """The student's eye, with fresh weights."""
-        return MazeEncoder(view=self.view, key=key)
+        return MazeEncoder(view=self.view, compass=self.compass, key=key)
 
     def suites(self) -> Mapping[str, Suite]:
         """The paper's test mazes with more perfect mazes, the paper's alone, some to validate on, and small ones.

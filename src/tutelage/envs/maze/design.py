@@ -22,10 +22,12 @@ from tutelage.envs.maze.level import (
     make_level,
     random_direction,
 )
+from tutelage.envs.maze.order import MOST, set_order
 from tutelage.envs.maze.paths import path_length
 
-Generator = Literal["variable", "fixed", "empty"]
+Generator = Literal["variable", "fixed", "empty", "uniform"]
 Edit = Literal["wall", "empty", "goal", "agent"]
+Order = Literal["drawn", "set"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,9 @@ class MazeDesign:
     The generator is the design procedure of Dennis et al. (2020) under uniformly random actions: n walls, then the
     goal, then the start, each on a tile drawn with replacement. `fixed` has n = blocks, `empty` n = 0, and `variable`
     reads n off the first action, n = ⌊blocks · loc₀ / tiles⌋. Nothing asks whether a level can be solved.
+
+    The generator `uniform` is the simulator's own random reset of the reference implementation: goal, start and a
+    uniformly random number of walls, at most `blocks`, all on different tiles.
     """
 
     height: int = 13
@@ -42,6 +47,7 @@ class MazeDesign:
     generator: Generator = "variable"
     blocks: int = 60
     edits: tuple[Edit, ...] = ("wall", "empty", "goal")
+    edit_order: Order = "drawn"
 
     def __post_init__(self) -> None:
         if not (3 <= self.height <= 99 and 3 <= self.width <= 99):
@@ -50,6 +56,8 @@ class MazeDesign:
             raise ValueError(f"The generator is one of {get_args(Generator)}, not {self.generator!r}.")
         if self.blocks < 0:
             raise ValueError(f"The number of blocks cannot be negative, as {self.blocks} is.")
+        if self.edit_order not in get_args(Order):
+            raise ValueError(f"The order of edits is one of {get_args(Order)}, not {self.edit_order!r}.")
         if not self.edits or sorted(set(self.edits) & set(get_args(Edit))) != sorted(self.edits):
             raise ValueError(f"The edits are some of {get_args(Edit)}, each once, not {self.edits}.")
 
@@ -64,9 +72,19 @@ class MazeDesign:
         return 2 + (0 if self.generator == "empty" else self.blocks)
 
     def sample(self, key: Key[Array, ""]) -> MazeLevel:
-        """The level of a uniformly random teacher."""
+        """The level of a uniformly random teacher, or of the simulator's random reset."""
+        if self.generator == "uniform":
+            return self._reset(key)
         key_locs, key_build = random.split(key)
         return self.build(key_build, random.randint(key_locs, (self.design_steps,), 0, self.tiles))
+
+    def _reset(self, key: Key[Array, ""]) -> MazeLevel:
+        key_tiles, key_count, key_direction = random.split(key, 3)
+        tiles = random.permutation(key_tiles, self.tiles)
+        goal, agent, rest = tiles[0], tiles[1], tiles[2:]
+        placed = jnp.arange(rest.size) < random.randint(key_count, (), 0, self.blocks + 1)
+        walls = jnp.zeros(self.tiles, bool).at[rest].set(placed)
+        return make_level(walls.reshape(self.height, self.width), agent, goal, random_direction(key_direction))
 
     def build(self, key: Key[Array, ""], locs: Int[Array, " design_steps"]) -> MazeLevel:
         """The level that a teacher's choice of tiles makes; those after the start are not used.
@@ -92,6 +110,10 @@ class MazeDesign:
 
     def designing(self) -> MazeDesigning:
         """The generator's procedure, for a teacher that chooses."""
+        if self.generator == "uniform":
+            raise ValueError(
+                "In the generator 'uniform' nobody chooses tiles: a teacher needs another --env.generator."
+            )
         return MazeDesigning(self.height, self.width, self.design_steps, self.budget)
 
     def editing(self, n: int) -> MazeEditing:
@@ -99,9 +121,15 @@ class MazeDesign:
         return MazeEditing(self.height, self.width, self.edits, n)
 
     def edit(self, key: Key[Array, ""], level: MazeLevel, n: int) -> MazeLevel:
-        """Sets up to `n` random tiles anew: n ≥ 1 draws with replacement, each distinct tile edited once."""
+        """Sets up to `n` random tiles anew: n ≥ 1 draws with replacement, each distinct tile edited once.
+
+        Their order decides which goal stays, where several are put: as `drawn`, or that of a Python `set`.
+        """
+        if self.edit_order == "set" and n > MOST:
+            raise ValueError(f"At most {MOST} edits can be made in the order of a set, not {n}.")
         key_locs, key_kinds, key_apply = random.split(key, 3)
         locs = random.randint(key_locs, (n,), 0, self.tiles)
+        locs = set_order(locs, self.tiles) if self.edit_order == "set" else locs
         kinds = random.randint(key_kinds, (n,), 0, len(self.edits))
         return self.apply_edits(key_apply, level, locs, kinds)
 
