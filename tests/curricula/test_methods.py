@@ -1,6 +1,6 @@
 """What the methods do that share one cycle: explore or replay, and then perhaps edit."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,12 @@ import pytest
 
 import tutelage as tut
 from boxes import Course, signs
+from curricula.test_scores import ENTRIES, SLOTS, evidence
+from taught import one_seed
 from tutelage.curricula.accel import lowest_slots
+from tutelage.curricula.buffer import fingerprint
+from tutelage.curricula.curated import Trial
+from tutelage.curricula.scores import mark
 from tutelage.curricula.seeds import shared_uniform, when
 from tutelage.runs.run import initial_state
 
@@ -121,6 +126,53 @@ def test_lowest_slots_are_those_of_lowest_return_minus_value_loss():
     value_loss = np.clip(np.abs(np.asarray(trial.advantage)).mean(0), -1, 1)
     lowest = np.argsort(np.array(mean) - value_loss, kind="stable")[:4]
     assert lowest_slots(trial).tolist() == [*lowest, *lowest]
+
+
+@dataclass(frozen=True)
+class Watched(tut.DR):
+    """Domain randomisation that keeps what the student saw."""
+
+    def learn(self, room, s, trial):
+        return replace(super().learn(room, s, trial), own=trial.rollout.obs)
+
+
+@pytest.mark.parametrize(("new_level", "levels"), [("rollout", 1), ("episode", 4)])
+def test_dr_as_released_plays_a_new_level_in_every_episode(new_level, levels):
+    """On the square, where a student sees its level and a rollout of 8 steps has four episodes."""
+    config = signs(Watched(BUFFER, new_level=new_level))
+    state = jax.jit(lambda s: config.method.cycle(config.classroom(), s))(one_seed(config))
+    seen = np.asarray(state.own)
+    assert seen.shape == (8, config.slots, 2)
+    assert len(np.unique(seen.reshape(-1, 2), axis=0)) == levels * config.slots
+    assert (seen[0::2] == seen[1::2]).all(), "a level is played to the episode's end"
+    kept = np.asarray(state.buffer.level)[: int(state.buffer.filled)]
+    assert sorted(kept.tolist()) == sorted(seen[0].tolist()), "the first level of every slot is offered"
+
+
+@pytest.mark.parametrize("admission", ["score", "first"])
+def test_as_released_the_first_episode_admits_and_the_last_ones_score_stays(admission):
+    """Against a plain loop over the slots: four levels, of which one finishes no episode, and a buffer of three."""
+    e = evidence(seed=3, done_rate=0.4)
+    first, last = (mark("pvl", over, e, None, ENTRIES) for over in ("first", "last"))
+    trial = Trial(e.rollout, e.episodes, e.solved, e.advantage, e.advantage, last)
+    method = tut.DR(tut.BufferConfig(capacity=3, eviction="score"), score_over="last", admission=admission)
+    state = one_seed(signs(method))
+    known = state.buffer.level.at[:].set(jnp.arange(6.0).reshape(3, 2))
+    scores = jnp.array([0.2, 0.3, 0.4])
+    prints = jax.vmap(fingerprint)(known)
+    buffer = replace(state.buffer, level=known, score=scores, filled=jnp.int32(3), fingerprint=prints)
+    new = 10 + jnp.arange(8.0).reshape(SLOTS, 2)
+    after = method.offer(replace(state, buffer=buffer), new, trial, "explore").buffer
+
+    bids = np.asarray((first if admission == "first" else last).score[:, 0])
+    levels, scores = np.asarray(known).copy(), np.asarray(scores).copy()
+    for p in np.flatnonzero(last.finished[:, 0]):
+        worst = scores.argmin()
+        if scores[worst] <= bids[p]:
+            levels[worst], scores[worst] = new[p], last.score[p, 0]
+    np.testing.assert_array_equal(after.level, levels)
+    np.testing.assert_allclose(after.score, scores, atol=1e-6)
+    assert (levels > 9).any(), "something was admitted"
 
 
 def test_when_computes_a_phase_only_if_a_seed_wants_it():
