@@ -275,7 +275,7 @@ def test_json_refuses(data, complaint: str) -> None:
         MazeDesign(3, 3).from_json(data)
 
 
-@pytest.mark.parametrize("wrong", [{"height": 2}, {"blocks": -1}, {"edits": ()}, {"edit_order": "sorted"}])
+@pytest.mark.parametrize("wrong", [{"height": 2}, {"blocks": -1}, {"edits": ()}, {"edits": ("wall", "wall")}])
 def test_refuses_nonsense(wrong: dict) -> None:
     """Options that make no design space."""
     with pytest.raises(ValueError, match=r"\.$"):

@@ -38,8 +38,6 @@ def test_builds_its_parts() -> None:
         {"blocks": -1},
         {"edits": ()},
         {"edits": ("wall", "wall")},
-        {"edit_order": "sorted"},
-        {"compass": "lost"},
     ],
 )
 def test_refuses_nonsense(wrong: dict) -> None:

@@ -7,10 +7,12 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Key
 
 from tutelage.curricula.classroom import Classroom
-from tutelage.curricula.curated import Curated, episode_totals
+from tutelage.curricula.curated import Curated, Trial, episode_totals
 from tutelage.curricula.state import State
+from tutelage.env import Level
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,17 @@ class DR(Curated):
     def cycle(self, room: Classroom, s: State) -> State:
         """Generate levels, roll out, learn."""
         s, key = s.next_cycle().next_key()
-        length = self.queue_length(room) if self.new_level == "episode" else 1
-        queue = jnp.arange(room.slots * length, dtype=jnp.int32).reshape(room.slots, length)
+        if self.new_level == "rollout":
+            levels = self.generate(room, key)
+            s, trial = self.play(room, s, levels, "explore")
+        else:
+            s, trial, levels = self.play_each_once(room, s, key)
+        s = self.learn(room, s, trial)
+        return self.offer(s, levels, trial, "explore")
+
+    def play_each_once(self, room: Classroom, s: State, key: Key[Array, ""]) -> tuple[State, Trial, Level]:
+        """Rolls the student out on a queue of new levels in every slot. Also returns the first of each."""
+        queue = jnp.arange(room.slots * self.queue_length(room), dtype=jnp.int32).reshape(room.slots, -1)
         pool = self.generate(room, key, queue.size)
         s, trial = self.play_queue(room, s, pool, queue, None)
-        s = self.learn(room, s.note(episode_totals("explore", trial)), trial)
-        return self.offer(s, jax.tree.map(lambda x: x[queue[:, 0]], pool), trial, "explore")
+        return s.note(episode_totals("explore", trial)), trial, jax.tree.map(lambda x: x[queue[:, 0]], pool)
