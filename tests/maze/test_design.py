@@ -120,7 +120,7 @@ def test_displaced_go_to_uniform_free_tiles() -> None:
         np.testing.assert_allclose(np.bincount(tiles, minlength=9) / 4000, free / 5, atol=0.035)
 
 
-@pytest.mark.parametrize(("n", "tiles"), [(1, 9), (4, 169), (5, 169), (5, 36), (9, 9801), (20, 169), (30, 40)])
+@pytest.mark.parametrize(("n", "tiles"), [(1, 9), (4, 169), (5, 169), (5, 36), (9, 9801), (20, 169), (90, 140)])
 def test_the_order_of_a_set_is_pythons(n: int, tiles: int) -> None:
     """Of numbers that meet in its table or not, that repeat or not, and of so many that the table grows."""
     drawn = np.random.default_rng(n).integers(0, tiles, (500, n))

@@ -22,7 +22,7 @@ from tutelage.envs.maze.level import (
     make_level,
     random_direction,
 )
-from tutelage.envs.maze.order import MOST, set_order
+from tutelage.envs.maze.order import set_order
 from tutelage.envs.maze.paths import path_length
 
 Generator = Literal["variable", "fixed", "empty", "uniform"]
@@ -125,8 +125,6 @@ class MazeDesign:
 
         Their order decides which goal stays, where several are put: as `drawn`, or that of a Python `set`.
         """
-        if self.edit_order == "set" and n > MOST:
-            raise ValueError(f"At most {MOST} edits can be made in the order of a set, not {n}.")
         key_locs, key_kinds, key_apply = random.split(key, 3)
         locs = random.randint(key_locs, (n,), 0, self.tiles)
         locs = set_order(locs, self.tiles) if self.edit_order == "set" else locs

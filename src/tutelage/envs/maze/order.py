@@ -16,8 +16,7 @@ from jaxtyping import Array, Int
 
 from tutelage.envs.grid import first_occurrences
 
-TABLES = ((8, 4), (32, 18), (128, 76))  # slots, and the most numbers that a table of so many keeps
-MOST = TABLES[-1][1]
+SMALLEST = 8  # slots
 NEIGHBOURS, SHIFT = 9, 5  # slots looked at beside one that is taken; bits that leave the number with each jump
 NOTHING = -1
 
@@ -27,15 +26,14 @@ def set_order(tiles: Int[Array, " n"], count: int) -> Int[Array, " n"]:
     fresh = first_occurrences(tiles)
     rank = jnp.cumsum(fresh) - 1
     distinct, known = rank[-1] + 1, jnp.zeros(0, jnp.int32)
-    order, seen = jnp.zeros_like(tiles), 0
-    for slots, most in TABLES:
-        # The number after the most is put into this table still, and makes it grow.
-        new = jnp.where(fresh & (rank >= seen) & (rank <= most), tiles, NOTHING)
+    order, seen, slots = tiles, 0, SMALLEST
+    while seen <= tiles.size:
+        # The number that makes three fifths is put into this table still, and makes it grow.
+        full = -(-3 * (slots - 1) // 5)
+        new = jnp.where(fresh & (rank >= seen) & (rank < full), tiles, NOTHING)
         known = _table(jnp.concatenate([known, new]), slots, count)
         order = jnp.where(distinct >= seen, _front(known, tiles.size), order)
-        seen = most + 1
-        if tiles.size <= most:
-            break
+        seen, slots = full, 1 << (4 * full).bit_length()
     return order
 
 
