@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tutelage.report.measures import Measure, matrix, measure_of
-from tutelage.report.paper import PUBLISHED
-from tutelage.runs.evaluate import Result
+from tutelage.report.facts.paper import PUBLISHED
+from tutelage.runs import presets
 from tutelage.statistics import (
     Summary,
     bounds,
@@ -63,7 +62,7 @@ def released(shared):
     """Normalised per-seed scores `[seeds, levels]` that the paper's authors released."""
 
     def read(name: str) -> np.ndarray:
-        measure = measure_of(name.split("/", maxsplit=1)[0])
+        measure = presets.DOMAINS[name.split("/", maxsplit=1)[0]]().measure
         kind = {"solved_rate": "solved_rate:", "mean_return": "test_returns:"}[measure.column]
         with (shared / "data" / "paper_results" / FILES[name]).open() as file:
             rows = [row[1:] for row in csv.reader(file) if row[0].startswith(kind)]
@@ -227,17 +226,3 @@ def test_two_batches_make_cvar_unbiased() -> None:
     selection, report = random.binomial(10, 0.5, (2, 20_000)) / 10  # every level is solved half of the time
     assert cvar(selection, 0.01) < 0.2
     assert unbiased_cvar(selection, report, 0.01) == pytest.approx(0.5, abs=0.05)
-
-
-def test_scores_are_normalised_by_domain() -> None:
-    assert measure_of("maze").column == measure_of("an env of one's own").column == "solved_rate"
-    walker = measure_of("bipedal")
-    assert walker.column == "mean_return"
-    np.testing.assert_allclose(walker.normalised(np.array([0.0, 150.0, 330.0])), [0, 0.5, 1.1])
-
-
-def test_a_matrix_has_nan_where_nothing_was_played() -> None:
-    results = [Result("a", 3, 10, 0.5, 0.4, 9.0), Result("b", 4, 10, 1.0, 0.9, 9.0)]
-    found = matrix(Measure(), results, [3, 4], ["a", "b"])
-    np.testing.assert_array_equal(found, [[0.5, np.nan], [np.nan, 1.0]])
-    assert matrix(Measure(), [], [], []).shape == (0, 0)

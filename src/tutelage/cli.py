@@ -271,12 +271,12 @@ class App:
 
     def report(self, c: Report) -> None:
         """`tutelage report`."""
-        from tutelage.report.report import report
+        from tutelage.report.pages.report import report
 
         with StatusLine(self.console) as status:
             gathered = report(c.dirs, c.out, suite=c.suite, film=c.film, on_chapter=status.update)
         for note in gathered.notes:
-            self.console.print(note, style="yellow", soft_wrap=True)
+            self.console.print(note, style="yellow", soft_wrap=True, markup=False)
         self._say(f"Open {c.out / 'index.html'} in a browser; figures, tables and their data lie beside it.")
 
     def presets(self, c: Presets) -> None:
@@ -307,7 +307,7 @@ class App:
 
     def demo(self, c: Demo) -> None:
         """`tutelage demo`."""
-        from tutelage.report.page import write_page
+        from tutelage.report.pages.report import write_report
 
         config = replace(presets.preset("maze", "demo"), seed=c.seed)
         config = config if c.updates is None else replace(config, updates=c.updates)
@@ -323,7 +323,7 @@ class App:
         self.console.print(results_table(results, "Held-out mazes, 100 episodes each"))
         page = path / "index.html"
         with self.console.status("drawing the page"):
-            write_page(run, page, results, suite_name="small", seconds=time.monotonic() - began)
+            write_report([run], path)
         self._say(f"Open {page} in a browser. The levels themselves: tutelage levels {path} --png {path}/pictures")
 
     def _progress(self, config: Config[Any, Any]) -> ProgressLine:

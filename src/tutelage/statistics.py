@@ -37,6 +37,10 @@ class Summary(NamedTuple):
         error = float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
         return Summary(float(np.mean(values)), error)
 
+    def text(self, digits: int = 2, sign: str = " ± ") -> str:
+        """0.92 ± 0.06; the mean alone where one seed tells no error."""
+        return f"{self.mean:.{digits}f}" + ("" if math.isnan(self.error) else f"{sign}{self.error:.{digits}f}")
+
 
 @dataclass(frozen=True)
 class Interval:

@@ -18,7 +18,6 @@ from bipedal.reference import edited
 from tutelage.env import BoxDesign, same_level
 from tutelage.envs.bipedal.design import FULL_HIGH, FULL_LOW, WalkerDesign
 from tutelage.envs.bipedal.level import NAMES, WalkerLevel, make_level
-from tutelage.report.roses import CLASSES
 
 SPACES = [WalkerDesign(p, g) for p in (5, 8) for g in ("full", "easy")]
 HARD = make_level([4.5, 0, 6, 0, 2.4, 0, 0, 1], 1)
@@ -134,7 +133,7 @@ def test_metrics() -> None:
         lower = genes.copy()
         lower[less] -= 0.01
         assert WalkerDesign().describe(make_level(lower, 0))["difficulty"] == 3 - len(less)
-    assert len(CLASSES["difficulty"]) == 4
+    assert len(WalkerDomain().classes["difficulty"]) == 4
 
 
 @pytest.mark.parametrize("design", SPACES, ids=str)

@@ -14,7 +14,7 @@ from tutelage.envs.bipedal import PoetDomain, WalkerDomain
 from tutelage.envs.bipedal.design import FULL_HIGH, FULL_LOW, WalkerDesign
 from tutelage.envs.bipedal.level import NAMES
 from tutelage.envs.bipedal.suite import HIGH, PAPER, POET, Drawn
-from tutelage.report.paper import published
+from tutelage.report.facts.paper import published
 from tutelage.runs.presets import DOMAINS, PRESETS, preset
 
 ROSES = {  # roughness; stump low and high; pit low and high

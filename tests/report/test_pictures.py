@@ -9,10 +9,14 @@ from PIL import Image
 
 from tutelage.env import TestLevel
 from tutelage.envs.maze import MazeDomain
-from tutelage.report import animation as animations
-from tutelage.report.animation import MAX_FRAMES, animation, encode, hardest_first
-from tutelage.report.pictures import ancestry, best_of_each_seed, evenly, fitted, gallery
-from tutelage.runs.browse import Found
+from tutelage.report.facts import students
+from tutelage.report.facts.comparison import gather
+from tutelage.report.facts.levels import evenly
+from tutelage.report.facts.runs import Evaluation, Missing
+from tutelage.report.facts.students import choose_episode, hardest_first
+from tutelage.report.plots import pictures
+from tutelage.report.plots.pictures import MAX_FRAMES, animate, encode, exhibit, fitted, gallery
+from tutelage.runs.browse import Found, best
 from tutelage.runs.evaluate import Result
 
 SMALL = MazeDomain().suites()["small"]
@@ -37,32 +41,10 @@ def test_the_gallery_shows_each_level_once_and_every_seed() -> None:
 
 def test_pictures_are_of_the_levels(maze_run) -> None:
     design = maze_run.config.env.design()
-    x = gallery(design, best_of_each_seed(maze_run), n=1)[0]
+    x = exhibit(design, best(maze_run, 1)[0])
     picture = opened(x.picture)
     assert picture.size == (x.width, x.height)
     np.testing.assert_array_equal(picture, fitted(Image.fromarray(design.render(x.found.level))))
-
-
-def test_the_best_levels_are_those_of_highest_score(maze_run) -> None:
-    seeds = best_of_each_seed(maze_run, at_least=3)
-    assert [[f.id for f in levels] for levels in seeds] == [[19, 18, 17]] * 2
-    assert [f.seed for levels in seeds for f in levels] == [0, 0, 0, 1, 1, 1]
-
-
-def test_ancestry_runs_from_the_generator_to_the_deepest_level(maze_run) -> None:
-    line = ancestry(maze_run, best_of_each_seed(maze_run, at_least=20), n=5)
-    assert [x.found.generation for x in line] == [0, 3, 6, 10, 13]
-    assert line[0].found.parent == -1
-    assert line[-1].found.id == 13
-
-
-def test_no_ancestry_without_edited_levels(maze_run) -> None:
-    assert ancestry(maze_run, []) == []
-    assert ancestry(maze_run, [[found(1.0)]]) == []
-
-
-def test_no_ancestry_of_a_level_that_is_not_on_record(maze_run) -> None:
-    assert ancestry(maze_run, [[replace(found(1.0, generation=3), id=999)]]) == []
 
 
 @pytest.mark.parametrize(("length", "n"), [(1, 10), (10, 10), (11, 10), (500, 10), (3, 2)])
@@ -85,12 +67,18 @@ def test_the_hardest_level_that_is_solved_comes_first() -> None:
 
 def test_levels_too_long_to_watch_are_passed_over() -> None:
     suite = MazeDomain().suites()["maze"]
-    assert all(level.env.max_steps <= animations.WATCHABLE for level in hardest_first(suite, []))
+    assert all(level.env.max_steps <= students.WATCHABLE for level in hardest_first(suite, []))
+
+
+def member_of(run, results):
+    member = gather([run]).comparisons[0].groups[0].members[0]
+    return replace(member, evaluation=Evaluation("small", 6, tuple(results)))
 
 
 def test_an_episode_moves(maze_run, results) -> None:
-    shown = animation(maze_run, SMALL, results)
-    assert (shown.episode.level_name, shown.episode.seed) == ("Choice", 1)
+    episode = choose_episode(member_of(maze_run, results), SMALL)
+    assert (episode.level_name, episode.seed) == ("Choice", 1)
+    shown = animate(maze_run.config.env, episode)
     film = opened(shown.moving)
     assert film.format == "WEBP"
     assert 1 < film.n_frames <= MAX_FRAMES
@@ -111,12 +99,13 @@ def test_the_last_picture_rests_and_the_file_stays_small() -> None:
 
 
 def test_without_webp_it_is_a_gif(monkeypatch) -> None:
-    monkeypatch.setattr(animations.features, "check", lambda name: False)
+    monkeypatch.setattr(pictures.features, "check", lambda name: False)
     film = opened(encode([Image.new("RGB", (8, 8), c) for c in ("red", "blue", "green")]))
     assert (film.format, film.n_frames) == ("GIF", 3)
 
 
 def test_an_env_without_pictures_of_episodes_says_so(own_run) -> None:
     domain = own_run.config.env
-    with pytest.raises(NotImplementedError):
-        animation(own_run, (TestLevel("new", domain.env(), domain.design().sample),), [])
+    suite = (TestLevel("new", domain.env(), domain.design().sample),)
+    with pytest.raises(Missing, match="does not draw its episodes"):
+        animate(domain, choose_episode(member_of(own_run, []), suite))

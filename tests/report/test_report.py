@@ -9,35 +9,57 @@ from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 
+import equinox as eqx
+import jax
 import pytest
 
 from report.browser import CHROMIUM, Browser
-from report.made import RATES, write_config, write_results
+from report.made import RATES, UPDATES, write_config, write_results
 from toys import tiny_maze
 from tutelage import cli
 from tutelage.errors import UserError
-from tutelage.report import report as reports
-from tutelage.report.chapters import CHAPTERS
-from tutelage.report.report import report, write_report
+from tutelage.report.pages import report as reports
+from tutelage.report.pages.chapters import CHAPTERS
+from tutelage.report.pages.report import report, write_report
+from tutelage.runs import checkpoint
 from tutelage.runs.presets import preset
+from tutelage.runs.run import Run
+
+VOID = {"img", "meta", "source"}
+HOSTILE = "<script>alert('x')</script> & \"quotes\" [/a]"
 
 
 class Reader(HTMLParser):
-    """Keeps addresses, texts and the content of scripts."""
+    """Checks nesting, and keeps addresses, texts and attributes."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
+        self.open: list[str] = []
         self.addresses: list[str] = []
         self.text: list[str] = []
         self.attributes: list[dict] = []
         self.feed(html)
+        self.close()
+        assert not self.open
 
     def handle_starttag(self, tag, attrs) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs) -> None:
         self.attributes.append({"tag": tag, **dict(attrs)})
         self.addresses += [v for k, v in attrs if k in ("src", "srcset", "href", "xlink:href") and v]
 
+    def handle_endtag(self, tag) -> None:
+        assert self.open.pop() == tag
+
     def handle_data(self, data) -> None:
         self.text.append(data)
+
+
+def page_of(out: Path) -> Reader:
+    return Reader((out / "index.html").read_text("utf-8"))
 
 
 @pytest.fixture(scope="session")
@@ -108,6 +130,12 @@ def test_it_loads_nothing_and_runs_only_its_own_script(html) -> None:
     assert "default-src 'none'" in policy
 
 
+def test_every_picture_has_an_alternative_text(html) -> None:
+    images = [x for x in Reader(html).attributes if x["tag"] == "img"]
+    assert len(images) > 30
+    assert all(image["alt"] for image in images)
+
+
 def test_it_is_small(made) -> None:
     assert sum(p.stat().st_size for p in made.rglob("*")) < 15_000_000
 
@@ -135,20 +163,41 @@ def test_damaged_checkpoints_leave_the_rest(three_runs, tmp_path) -> None:
         path.write_bytes(b"nothing")
     report([folder, three_runs["plr"].path], tmp_path / "out")
     page = (tmp_path / "out" / "index.html").read_text("utf-8")
-    assert "DR has no whole checkpoint, so there is no student to play." in Reader(page).text
+    assert "The checkpoint 6 of damaged cannot be read" in page
     assert "maze-gallery-robust-plr" in page
     assert "maze-gallery-dr" not in page
 
 
-def test_missing_records_of_levels_leave_the_rest(three_runs, tmp_path) -> None:
+def test_missing_records_of_levels_leave_the_rest(three_runs, tmp_path, monkeypatch) -> None:
+    """What is missing is named with its path; nothing is concluded from its absence."""
     folder = tmp_path / "unrecorded"
     shutil.copytree(three_runs["accel"].path, folder)
     shutil.rmtree(folder / "levels")
+    titles = ("Levels of highest regret", "The evolution of levels", "The expanding frontier", "What the buffers hold")
+    monkeypatch.setattr(reports, "CHAPTERS", [c for c in CHAPTERS if c[0] in titles])
     report([folder], tmp_path / "out")
     page = (tmp_path / "out" / "index.html").read_text("utf-8")
     assert "maze-gallery-accel" in page
     assert "maze-evolution-accel" not in page
     assert "maze-concentration" not in page
+    assert "maze-by-solvable" in page
+    assert page.count(f"<code>{folder / 'levels'}</code>, the record of all levels that unrecorded kept") == 3
+    assert "copied along" in page
+    assert "was edited" not in page
+
+
+def test_a_method_that_edits_nothing_has_no_evolution_whatever_else_is_missing(
+    three_runs, tmp_path, monkeypatch
+) -> None:
+    folder = tmp_path / "unedited"
+    shutil.copytree(three_runs["dr"].path, folder)
+    shutil.rmtree(folder / "levels")
+    unedited = jax.tree.map(lambda x: x, Run(folder).state())
+    unedited = eqx.tree_at(lambda s: s.buffer.generation, unedited, 0 * unedited.buffer.generation)
+    checkpoint.save(folder / "checkpoints", UPDATES, unedited, {})
+    monkeypatch.setattr(reports, "CHAPTERS", [c for c in CHAPTERS if c[0] == "The evolution of levels"])
+    report([folder], tmp_path / "out")
+    assert "None of the levels of highest score was edited" in (tmp_path / "out" / "index.html").read_text("utf-8")
 
 
 def test_a_level_may_be_chosen_for_the_film(three_runs, tmp_path, monkeypatch) -> None:
@@ -157,6 +206,34 @@ def test_a_level_may_be_chosen_for_the_film(three_runs, tmp_path, monkeypatch) -
         report([three_runs["dr"].path], tmp_path / level, film=level)
         assert said in (tmp_path / level / "index.html").read_text("utf-8")
     assert [p.name for p in tmp_path.glob("*/figures/*")] == ["maze-film-dr.webp"]
+
+
+@pytest.fixture(scope="session")
+def single(maze_run, tmp_path_factory) -> Path:
+    """The report on one run, with a level whose name is markup."""
+    folder = tmp_path_factory.mktemp("single") / "q[/a]"
+    shutil.copytree(maze_run.path, folder)
+    write_results(Run(folder), "small", RATES | {HOSTILE: 0.3})
+    (folder / "history.jsonl").write_text('{"event": "end", "seconds": 200.4}\n[1]\n')
+    report([folder], folder)
+    return folder
+
+
+def test_a_report_on_one_run_tells_all_of_it(single) -> None:
+    reader = page_of(single)
+    text = " ".join(reader.text)
+    for expected in (
+        *("Tutelage report on the run q[/a], 2 seeds", "ACCEL on maze", "solved rate on levels never seen", "± 0.05"),
+        *("Suite small: 4 levels, 2 seeds, 20 episodes each", "3 min 20 s", "Solved rate by kind of level", "new 20%"),
+        *("generation 13", "update 3", "return", "length in steps", "path length", "regret: how far it stays behind"),
+    ):
+        assert expected in text
+    assert (single / "index.html").read_text("utf-8").count('class="gap"') == 1, "one checkpoint is no frontier"
+
+
+def test_texts_of_a_run_cannot_break_the_page(single) -> None:
+    assert HOSTILE in page_of(single).text
+    assert "<script>alert" not in (single / "index.html").read_text("utf-8")
 
 
 def test_an_env_of_ones_own(own_run, tmp_path) -> None:
@@ -276,3 +353,14 @@ def test_without_scripts_all_is_there(browser, made) -> None:
     assert browser.ask("document.querySelectorAll('th button').length") == 0
     assert browser.ask(ORDER) == list(RATES)
     assert browser.ask("document.querySelectorAll('section').length") == len(CHAPTERS)
+
+
+def test_elements_escape_all_but_markup() -> None:
+    assert element("p", "a<b", Markup("<i>c</i>"), class_='"') == '<p class="&quot;">a&lt;b<i>c</i></p>'
+    assert element("meta", http_equiv="x") == '<meta http-equiv="x">'
+
+
+def test_the_command_is_the_closest_preset_with_what_was_changed() -> None:
+    config = preset("maze", "demo", updates=7, seeds=3)
+    assert command(config) == "tutelage train maze demo --updates 7 --seeds 3"
+    assert command(preset("maze", "dr")) == "tutelage train maze dr"

@@ -140,7 +140,7 @@ def test_the_command_prints_a_table_and_writes_a_csv(capsys, run):
 
 
 def test_the_file_is_no_evaluation_on_a_suite(run):
-    from tutelage.report.gather import evaluations_of
+    from tutelage.report.facts.runs import evaluations_of
 
     notes = []
     assert not [e for e in evaluations_of(tut.Run(run), notes) if "cvar" in e.suite]

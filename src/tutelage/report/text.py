@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them."""
+"""Numbers and names as a reader wants them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from tutelage.statistics import Summary
+LONGEST = 120  # characters of a name that anybody else gave
 
 
 def number(x: float) -> str:
@@ -24,17 +24,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.{1 if 0 < share < 0.01 else 0}f}%"
 
 
-def plus_minus(s: Summary, digits: int) -> tuple[str, str]:
-    """The mean, and ± its standard error or nothing where one seed tells none."""
-    return f"{s.mean:,.{digits}f}".replace("-", "−"), "" if math.isnan(s.error) else f"± {s.error:,.{digits}f}"
-
-
-def percent_error(s: Summary) -> str:
-    """± the standard error of a share, or nothing where one seed tells none."""
-    return "" if math.isnan(s.error) else f"± {percent(s.error)}"
-
-
-def count(n: int) -> str:
+def count(n: float) -> str:
     """4,096, and from a million on 4.1 million."""
     for size, word in ((1e9, "billion"), (1e6, "million")):
         if n >= size:
@@ -56,6 +46,12 @@ def duration(seconds: float) -> str:
     return f"{m} min {s} s" if m else f"{s} s"
 
 
+def plain(name: str) -> str:
+    """A name from a file, fit to be shown anywhere: what cannot be printed is replaced, and no name is endless."""
+    shown = "".join(c if c.isprintable() else "�" for c in name)
+    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
+
+
 def words(name: str) -> str:
     """A metric's name in words: path_length is path length."""
     return name.replace("_", " ")
@@ -73,7 +69,7 @@ def listed(parts: Sequence[str]) -> str:
 
 def slug(name: str) -> str:
     """Fit to be a part of a file's name: Robust PLR is robust-plr."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST] or "unnamed"
 
 
 def sentence_case(text: str) -> str:

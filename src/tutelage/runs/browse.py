@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import jax
 import numpy as np
 
+from tutelage.curricula.buffer import Buffer
 from tutelage.curricula.record import Record
+from tutelage.env import DesignSpace, Level
 from tutelage.errors import UserError
 from tutelage.runs.run import Run
+
+HISTORY = ("id", "parent", "generation", "birth", "score")
+PORTION = 512  # levels described at once
 
 
 class Found(Record):
@@ -28,40 +35,76 @@ class Found(Record):
     def facts(self) -> dict[str, Any]:
         """Everything but the level itself, as plain data."""
         metrics = {k: None if np.isnan(v) else v for k, v in self.metrics.items()}
-        keys = ("seed", "id", "parent", "generation", "birth", "score")
-        return {k: getattr(self, k) for k in keys} | {"metrics": metrics}
+        return {k: getattr(self, k) for k in ("seed", *HISTORY)} | {"metrics": metrics}
+
+
+@dataclass(frozen=True, eq=False)
+class Holdings:
+    """N levels of one seed: their records as NumPy's arrays, and their measures by name, `[N]` each."""
+
+    seed: int
+    record: Record
+    metrics: Mapping[str, np.ndarray]
+
+    @staticmethod
+    def of(record: Record, seed: int, design: DesignSpace) -> Holdings:
+        """From the records of some levels, which are described here."""
+        return Holdings(seed, record, described(design, record.level))
+
+    def __len__(self) -> int:
+        return len(self.record.id)
+
+    def __iter__(self) -> Iterator[Found]:
+        return map(self.found, range(len(self)))
+
+    def found(self, n: int) -> Found:
+        """The n-th of them."""
+        return Found.of(self.record.at(n), self.seed, {name: x[n] for name, x in self.metrics.items()})
+
+    def first(self, n: int) -> Holdings:
+        """The first of them, `n` at most."""
+        return Holdings(self.seed, self.record.at(slice(n)), {name: x[:n] for name, x in self.metrics.items()})
 
 
 def best(run: Run, top: int, seed: int | None = None, updates: int | None = None) -> list[Found]:
     """The levels of highest score in the buffers at a checkpoint, over all seeds or in one."""
     if top < 1:
         raise UserError(f"--top must be at least 1, not {top}.")
-    seeds = list(run.config.all_seeds)
-    buffer = jax.device_get(run.state(updates).buffer)
-    chosen = [seeds.index(_known(run, seed))] if seed is not None else range(len(seeds))
-    places = [(float(buffer.score[s, k]), s, k) for s in chosen for k in range(int(buffer.filled[s]))]
-    places = sorted(places, key=lambda p: (-p[0], p[1], p[2]))[:top]
-    return _measured(run, [(seeds[s], buffer.record.at((s, k))) for _, s, k in places])
+    seeds = run.config.all_seeds if seed is None else [_known(run, seed)]
+    buffer, design = jax.device_get(run.state(updates).buffer), run.config.env.design()
+    found = [f for s in seeds for f in best_of(buffer, run.config.all_seeds.index(s), s, design, top)]
+    return sorted(found, key=lambda f: -f.score)[:top]
+
+
+def best_of(buffer: Buffer, place: int, seed: int, design: DesignSpace, top: int | None = None) -> Holdings:
+    """What one seed's buffer held, highest score first; `place` is where the seed stands in the stacked buffers."""
+    order = np.argsort(-buffer.score[place, : buffer.filled[place]], kind="stable")[:top]
+    return Holdings.of(buffer.record.at((place, order)), seed, design)
 
 
 def ancestors(run: Run, level_id: int, seed: int | None = None) -> list[Found]:
     """A level's line of descent, the first ancestor first. Scores are those of the day of admission."""
     seed = run.config.seed if seed is None else _known(run, seed)
     admitted = run.levels()
-    line = admitted.lineage(seed, level_id)
-    return _measured(run, [(seed, admitted.record.at(i)) for i in line])
+    return list(Holdings.of(admitted.record.at(admitted.lineage(seed, level_id)), seed, run.config.env.design()))
+
+
+def described(design: DesignSpace, levels: Level) -> dict[str, np.ndarray]:
+    """Every measure of stacked levels; in portions of one size, so that one program is compiled."""
+    describe, n = _describer(design), len(jax.tree.leaves(levels)[0])
+    parts = []
+    for start in range(0, n, PORTION):
+        rows = np.arange(start, start + PORTION).clip(max=n - 1)
+        parts.append(jax.device_get(describe(jax.tree.map(lambda x, rows=rows: x[rows], levels))))
+    return {name: np.concatenate([part[name] for part in parts])[:n] for name in parts[0]} if parts else {}
+
+
+@lru_cache(maxsize=16)
+def _describer(design: DesignSpace) -> Callable[[Level], Mapping[str, Any]]:
+    return jax.jit(jax.vmap(design.describe))
 
 
 def _known(run: Run, seed: int) -> int:
     if seed not in run.config.all_seeds:
         raise UserError(f"{run.path} has no seed {seed}; it has {', '.join(map(str, run.config.all_seeds))}.")
     return seed
-
-
-def _measured(run: Run, chosen: Sequence[tuple[int, Record]]) -> list[Found]:
-    """Records by seed, with their measures."""
-    if not chosen:
-        return []
-    stacked = jax.tree.map(lambda *x: np.stack(x), *[record.level for _, record in chosen])
-    described = jax.device_get(jax.jit(jax.vmap(run.config.env.design().describe))(stacked))
-    return [Found.of(record, seed, {k: v[n] for k, v in described.items()}) for n, (seed, record) in enumerate(chosen)]

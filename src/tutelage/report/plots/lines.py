@@ -1,10 +1,12 @@
-"""Plots of lines with bands: each is named where it ends."""
+"""Plots of lines with bands, each named where it ends, and how metrics become such lines."""
 
 from __future__ import annotations
 
+import math
 import textwrap
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,8 +14,59 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from tutelage.report.curves import Curve
-from tutelage.report.drawing import SMALL, STEPS, Canvas, Words, count_axis, name_axes, share_axis, write
+from tutelage.report.facts.runs import Row
+from tutelage.report.plots.figure import (
+    NARROW,
+    PANEL,
+    SMALL,
+    STEPS,
+    WIDE,
+    Canvas,
+    Data,
+    Sketch,
+    Words,
+    count_axis,
+    name_axes,
+    share_axis,
+    write,
+)
+from tutelage.statistics import Summary
+
+MAX_POINTS = 160
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One quantity, N points; `error` is NaN where a single seed tells none."""
+
+    updates: np.ndarray
+    mean: np.ndarray
+    error: np.ndarray
+
+
+def curve(rows: Sequence[Row], name: str) -> Curve | None:
+    """The curve of a metric, or None if no row has a number for it.
+
+    Where there are more than MAX_POINTS log points, neighbours are averaged, seed by seed.
+    """
+    points: defaultdict[int, defaultdict[int, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    place = _places(rows)
+    for row in rows:
+        if row.get(name) is not None:
+            points[place[row["updates"]]][row["seed"]].append((row["updates"], row[name]))
+    if not points:
+        return None
+    by_seed = [[np.mean(pairs, axis=0) for pairs in points[p].values()] for p in sorted(points)]
+    updates = [float(np.mean([u for u, _ in seeds])) for seeds in by_seed]
+    values = [Summary.of([float(v) for _, v in seeds]) for seeds in by_seed]
+    return Curve(np.array(updates), np.array([v.mean for v in values]), np.array([v.error for v in values]))
+
+
+def _places(rows: Sequence[Row]) -> dict[int, int]:
+    """Which point of the curve each log point goes to."""
+    steps = sorted({row["updates"] for row in rows})
+    each = math.ceil(len(steps) / MAX_POINTS)
+    return {step: n // each for n, step in enumerate(steps)}
 
 
 @dataclass(frozen=True)
@@ -43,6 +96,23 @@ class Scale:
     share: bool = False  # y from 0 to 1
     share_x: bool = False
     ends: bool = True  # write the last value beside the label
+
+
+def line_sketch(
+    name: str, words: Words, lines: Sequence[Line], scale: Scale, widths: tuple[int, ...] = (WIDE, NARROW)
+) -> Sketch:
+    """A plot of lines, and their points as data."""
+    rows = [[x.label, *point] for x in lines for point in zip(x.x, x.y, x.low, x.high, strict=True)]
+    labels = end_labels(lines, scale)
+
+    def draw(width: int) -> Figure:
+        height = 400 if width > 600 else 300 if width > PANEL else 250
+        canvas = Canvas(name, width, height, 60 if words.y else 44, label_margin(labels))
+        more = max(0, label_height(labels) - canvas.room[1])
+        return line_figure(replace(canvas, height=height + more), words, lines, scale)
+
+    columns = ("method", words.x.replace(" ", "_"), "mean", "low", "high")
+    return Sketch(name, told(words, lines, scale), Data(columns, rows), draw, widths)
 
 
 def line_figure(canvas: Canvas, text: Words, lines: Sequence[Line], scale: Scale) -> Figure:
@@ -88,7 +158,7 @@ def told(text: Words, lines: Sequence[Line], scale: Scale) -> str:
 
 def _scale(axes: Axes, lines: Sequence[Line], scale: Scale, room: int) -> None:
     """Shares from 0 to 1, and what has no negative values from 0; as many ticks as `room` pixels hold."""
-    axes.set_xlim(0, max(line.x[-1] for line in lines))
+    axes.set_xlim(0, max(line.x[-1] for line in lines) or 1)
     if scale.share_x:
         share_axis(axes.xaxis)
     else:

@@ -5,7 +5,9 @@ In a page, text stays text and axes take the page's text colour, light or dark. 
 
 from __future__ import annotations
 
+import csv
 import io
+import math
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -20,8 +22,6 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from tutelage.report.data import Data
-from tutelage.report.markup import Markup
 from tutelage.report.text import percent
 
 # Of the colour-blind safe palette of Okabe and Ito, those with a contrast of 3:1 to white and to near-black, and two
@@ -33,10 +33,31 @@ INK = "#010203"  # stands for the page's text colour until the figure is finishe
 PAPER_INK, PAPER = "#1c2128", "#ffffff"  # of the files
 MEASURED, SHOWN = "'DejaVu Sans', sans-serif", "system-ui, sans-serif"  # fonts: matplotlib's, and the page's
 WIDE, NARROW = 1080, 360  # of the two versions of a figure; the page shows the one that fits
+PANEL = 330  # of a small figure among others
 STEPS = [1, 2, 2.5, 5, 10]  # between ticks, times a power of ten
 SMALL = 11  # the size of all text but titles
 
 Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Data:
+    """The numbers behind a figure or a table: rows under named columns."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+    def csv(self) -> str:
+        """As a CSV file: numbers with six digits, NaN as an empty cell, and no text that a spreadsheet would run."""
+        file = io.StringIO()
+        csv.writer(file, lineterminator="\n").writerows([_cell(x) for x in row] for row in (self.columns, *self.rows))
+        return file.getvalue()
+
+
+def _cell(x: object) -> object:
+    if isinstance(x, float | np.floating):
+        return "" if math.isnan(x) else f"{x:.6g}"
+    return f"'{x}" if isinstance(x, str) and x.startswith(("=", "+", "-", "@", "\t", "\r")) else x
 
 
 @dataclass(frozen=True)
@@ -101,9 +122,9 @@ class Sketch:
 
 @dataclass(frozen=True)
 class Plate:
-    """A finished figure: an element for the page at each width, and two files."""
+    """A finished figure: an SVG element for the page at each width, and two files."""
 
-    inline: tuple[Markup, ...]
+    inline: tuple[str, ...]
     svg: bytes
     png: bytes
 
@@ -119,13 +140,6 @@ def finish(sketch: Sketch) -> Plate:
             inline.append(_element(drawn, name, figure, sketch.told))
             files = files or [_file(drawn, figure), _as_png(figure)]
     return Plate(tuple(inline), *files)
-
-
-def inline(name: str, draw: Callable[[], Figure], told: str) -> Markup:
-    """A figure as an element only."""
-    with styled(name):
-        figure = draw()
-        return _element(_as_svg(figure), name, figure, told)
 
 
 def styled(salt: str) -> AbstractContextManager[None]:
@@ -225,13 +239,13 @@ def _as_png(figure: Figure) -> bytes:
     return file.getvalue()
 
 
-def _element(svg: str, name: str, figure: Figure, told: str) -> Markup:
+def _element(svg: str, name: str, figure: Figure, told: str) -> str:
     """Sized by its page, coloured by it, with ids that no other figure has."""
     svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", svg)
     opening = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" '
     opening += f'viewBox="{_view(figure)}" aria-label="{escape(told)}">'
     svg = re.sub(r"^<svg[^>]*>", lambda _: opening, svg)
-    return Markup(svg.replace(INK, "currentColor").replace(MEASURED, SHOWN))
+    return svg.replace(INK, "currentColor").replace(MEASURED, SHOWN)
 
 
 def _file(svg: str, figure: Figure) -> bytes:

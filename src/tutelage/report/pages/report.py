@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from tutelage.errors import UserError
-from tutelage.report import provenance, text
-from tutelage.report.binder import Binder
-from tutelage.report.chapters import CHAPTERS, Chapter
-from tutelage.report.comparison import normalised
-from tutelage.report.document import document, resource
-from tutelage.report.findings import Volume
-from tutelage.report.gather import Comparison, Gathered, gather, open_runs
-from tutelage.report.layout import Gap, facts, gap
-from tutelage.report.markup import Markup, element, join
+from tutelage.report import text
+from tutelage.report.facts import provenance
+from tutelage.report.facts.comparison import Comparison, Gathered, Group, gather
+from tutelage.report.facts.runs import Missing, open_runs
+from tutelage.report.pages.binder import Binder
+from tutelage.report.pages.chapters import CHAPTERS, Chapter, Volume
+from tutelage.report.pages.html import Markup, document, element, facts, gap, join, marked, resource
 from tutelage.runs.run import Run
 from tutelage.runs.storage import write_atomically
-from tutelage.statistics import iqm
+from tutelage.statistics import Summary
 
 
 def report(
@@ -53,13 +51,18 @@ def write_report(
     gathered = Gathered(gathered.comparisons, (*notes, *gathered.notes))
     try:
         out.mkdir(parents=True, exist_ok=True)
+        _write(gathered, out, film, on_chapter)
     except OSError as error:
         raise UserError(f"{out} cannot be written to ({error.strerror}): choose another --out.") from error
+    return gathered
+
+
+def _write(gathered: Gathered, out: Path, film: str | None, on_chapter: Callable[[str], None]) -> None:
     alone = len(gathered.comparisons) == 1
     parts = [_part(Volume(c, film), Binder(out), on_chapter, alone=alone) for c in gathered.comparisons]
     body = (_header(gathered), element("main", *parts), _footer())
-    write_atomically(out / "index.html", document(_title(gathered), *body, script=resource("sort.js")).encode())
-    return gathered
+    page = document(_title(gathered), *body, script=resource("sort.js"))
+    write_atomically(out / "index.html", page.encode("utf-8", "replace"))
 
 
 def _part(volume: Volume, binder: Binder, on_chapter: Callable[[str], None], *, alone: bool) -> Markup:
@@ -73,7 +76,7 @@ def _part(volume: Volume, binder: Binder, on_chapter: Callable[[str], None], *, 
 def _section(title: str, chapter: Chapter, volume: Volume, binder: Binder) -> Markup:
     try:
         body = chapter(volume, binder)
-    except Gap as missing:
+    except Missing as missing:
         body = gap(str(missing))
     return element("section", element("h2", title), body)
 
@@ -88,27 +91,54 @@ def _methods(c: Comparison) -> str:
 
 
 def _header(gathered: Gathered) -> Markup:
-    members = [m for c in gathered.comparisons for g in c.groups for m in g.members]
+    members = [member for c in gathered.comparisons for member in c.members]
     seeds = sum(len(member.seeds) for member in members)
-    eyebrow = f"Tutelage report on {text.plural(len(members), 'run')}, {text.plural(seeds, 'seed')}"
-    notes = [element("ul", *(element("li", _marked(note)) for note in gathered.notes), class_="notes")]
+    which = f"the run {members[0].name}" if len(members) == 1 else text.plural(len(members), "run")
+    eyebrow = f"Tutelage report on {which}, {text.plural(seeds, 'seed')}"
+    notes = [element("ul", *(element("li", marked(note)) for note in gathered.notes), class_="notes")]
     top = (element("p", eyebrow, class_="eyebrow"), element("h1", _title(gathered)))
     return element("header", *top, *map(_headline, gathered.comparisons), *(notes if gathered.notes else []))
 
 
-def _marked(note: str) -> Markup:
-    """What stands between backticks as code."""
-    return join(*(element("code", part) if n % 2 else part for n, part in enumerate(note.split("`"))))
-
-
 def _headline(c: Comparison) -> Markup:
-    """Each method's interquartile mean."""
+    """How well students do on held-out levels: each method's interquartile mean, or one method's score as it is."""
     if not c.common:
-        return gap(f"No run on {c.env} was evaluated on held-out levels.")
-    known = {g.label: f"{float(iqm(normalised(c, g))):.2f}" for g in c.evaluated}
-    levels = f"{text.plural(len(c.common), 'level')} of the suite {c.suite}"
-    said = f"Interquartile mean of the {c.measure.name} on {levels}, of 1."
-    return element("div", facts(known), element("p", said, class_="note"), class_="headline")
+        said = gap(f"No run on {c.env} was evaluated on held-out levels.")
+    elif len(c.groups) == 1:
+        said = _score(c, c.groups[0])
+    else:
+        levels = f"{text.plural(len(c.common), 'level')} of the suite {c.suite}"
+        about = f"Interquartile mean of the {c.measure.name} on {levels}, of 1."
+        known = facts({group.label: f"{c.iqm(group):.2f}" for group in c.evaluated})
+        said = join(known, element("p", about, class_="note"))
+    return element("div", said, *([_size(c.groups[0])] if len(c.groups) == 1 else []), class_="headline")
+
+
+def _score(c: Comparison, group: Group) -> Markup:
+    """The mean over levels, large."""
+    s = Summary.of(group.scores(c.measure.of, c.common).mean(axis=1).tolist())
+    mean, _, error = s.text(c.measure.digits).replace("-", "−").partition(" ")
+    episodes = f"{max(r.episodes for r in group.results):,} episodes each"
+    how = f"{text.plural(len(c.common), 'level')}, {text.plural(group.seeds, 'seed')}, {episodes}"
+    note = f"Suite {c.suite}: {how}{'; mean ± standard error over seeds' if error else ''}."
+    return join(
+        element("p", mean, " ", element("small", error), class_="number"),
+        element("p", element("b", f"{c.measure.name} on levels never seen in training"), class_="what"),
+        element("p", note, class_="note"),
+    )
+
+
+def _size(group: Group) -> Markup:
+    """How much was trained, and how long that took."""
+    done = {
+        f"{m.updates:,}" + f" of {m.run.config.updates:,}" * (m.updates < m.run.config.updates) for m in group.members
+    }
+    known = {"seeds": f"{group.seeds}", "student updates": text.listed(sorted(done))}
+    if steps := sum(member.env_steps for member in group.members):
+        known["env steps, all seeds" if group.seeds > 1 else "env steps"] = text.count(steps)
+    if seconds := sum(member.seconds for member in group.members):
+        known["training time"] = text.duration(seconds)
+    return facts(known)
 
 
 def _footer() -> Markup:

@@ -1,4 +1,4 @@
-import re
+from dataclasses import replace
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -7,12 +7,11 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from tutelage.report.comparison import line_sketch
-from tutelage.report.curves import MAX_POINTS, curve, updates_per_point
-from tutelage.report.descent import _sheet_figure
-from tutelage.report.drawing import Words
-from tutelage.report.figures import complexity_curves, learning_curves
-from tutelage.report.lines import Line, Scale, apart
+from tutelage.report.facts.comparison import Comparison, Group, gather
+from tutelage.report.plots.figure import Words, finish
+from tutelage.report.plots.levels import _sheet_figure
+from tutelage.report.plots.lines import MAX_POINTS, Line, Scale, apart, curve, line_sketch
+from tutelage.report.plots.methods import complexity, learning
 
 
 def rows(seeds: int = 2, points: int = 5, **more) -> list[dict]:
@@ -40,71 +39,70 @@ def test_one_seed_tells_no_error() -> None:
     assert np.isnan(found.error).all()
 
 
-@pytest.mark.parametrize("value", [None, float("nan"), "high"])
-def test_what_is_not_a_number_is_no_point(value) -> None:
-    assert curve(rows(**{"replay/solved": value}), "replay/solved") is None
+def test_what_is_no_number_is_no_point() -> None:
+    assert curve(rows(**{"replay/solved": None}), "replay/solved") is None
 
 
 def test_long_runs_are_thinned_by_averaging_neighbours() -> None:
-    long = rows(points=3 * MAX_POINTS)
-    found = curve(long, "replay/solved")
+    found = curve(rows(points=3 * MAX_POINTS), "replay/solved")
     assert found is not None
     assert len(found.mean) == MAX_POINTS
     np.testing.assert_allclose(found.updates[:2], [20, 50])
     np.testing.assert_allclose(found.mean[:2], [0.15, 0.45])
-    assert updates_per_point(long) == 30
 
 
-def test_learning_curves_name_every_series_that_is_there() -> None:
-    svg = learning_curves(rows(**{"explore/solved": 0.25, "edit/solved": None, "eval/solved": 1.0}))
-    assert svg is not None
-    written = texts(svg)
+@pytest.fixture
+def alone(three_runs):
+    """A comparison of one method whose metrics are those given."""
+    (group,) = gather([three_runs["accel"]]).comparisons[0].groups
+
+    def with_rows(rows: list[dict]) -> Comparison:
+        member = replace(group.members[0], rows=rows)
+        return Comparison("maze", None, (Group(group.label, group.method, group.preset, (member,)),))
+
+    return with_rows
+
+
+def drawn(sketch) -> list[str]:
+    return texts(finish(sketch).inline[0])
+
+
+def test_learning_curves_of_one_method_name_every_kind_of_level_that_is_there(alone) -> None:
+    (sketch,) = learning(alone(rows(**{"explore/solved": 0.25, "eval/solved": 1.0})))
+    written = drawn(sketch)
     assert {"replayed 45%", "new 25%", "validation 100%", "episodes solved"} <= set(written)
     assert not any("edited" in t for t in written)
     assert any("2 seeds" in t and "standard error" in t for t in written)
 
 
-def test_no_metrics_no_figure() -> None:
-    assert learning_curves([]) is None
-    assert learning_curves([{"updates": 1, "seed": 0}]) is None
-    assert complexity_curves([]) == []
+def test_no_metrics_no_figure(alone) -> None:
+    for nothing in ([], [{"updates": 1, "seed": 0}]):
+        assert learning(alone(nothing)) == []
+        assert complexity(alone(nothing)) == []
 
 
-def test_complexity_is_whatever_the_domain_describes() -> None:
+def test_complexity_is_whatever_the_domain_describes(alone) -> None:
     more = {"buffer/tree_height": 3.0, "buffer/tree_height_replay": 4.0, "buffer/fill": 1.0, "buffer/score": 0.1}
-    (only,) = complexity_curves(rows(**more))
-    assert {"Tree height", "buffer", "replayed", "student updates"} <= set(texts(only))
+    (only,) = complexity(alone(rows(**more)))
+    assert {"Tree height", "buffer", "replayed", "student updates"} <= set(drawn(only))
 
 
-def test_without_replay_there_is_no_replayed_line() -> None:
-    more = {"replay/solved": None, "buffer/pits": 3.0, "buffer/pits_replay": 4.0}
-    (only,) = complexity_curves(rows(**more))
-    assert "replayed" not in texts(only)
+def test_without_replay_there_is_no_replayed_line(alone) -> None:
+    without = [{"updates": n, "seed": 0, "buffer/pits": 3.0, "buffer/pits_replay": 4.0} for n in (1, 2)]
+    (only,) = complexity(alone(without))
+    assert "replayed" not in drawn(only)
 
 
-def test_figures_stand_in_a_page() -> None:
-    """Coloured by the page, without references to the outside, and with ids of their own."""
-    more = {"buffer/a": 1.0, "buffer/a_replay": 1.0, "buffer/$b$<i>": 1.0, "buffer/$b$<i>_replay": 1.0}
-    made = [learning_curves(rows()), learning_curves(rows(), width=360), *complexity_curves(rows(**more))]
-    ids = [i for svg in made for i in re.findall(r'\bid="([^"]*)"', svg or "")]
-    assert len(ids) == len(set(ids))
-    for svg in made:
-        assert svg is not None
-        root = ElementTree.fromstring(svg)
-        assert root.get("role") == "img"
-        assert root.get("aria-label")
-        assert "currentColor" in svg
-        assert "#010203" not in svg
-        assert set(re.findall(r"https?://[^\"]*", svg)) <= {
-            "http://www.w3.org/2000/svg",
-            "http://www.w3.org/1999/xlink",
-        }
-        assert set(re.findall(r"url\(#([^)]*)\)", svg)) <= set(ids)
-    assert "$b$<i>" in texts(made[3] or "")
+def test_names_of_metrics_cannot_break_a_figure(alone) -> None:
+    """Two names, one of them markup, that would be one in a file's name."""
+    more = {"buffer/$b$<i>": 1.0, "buffer/$b$<i>_replay": 1.0}
+    (only,) = complexity(alone(rows(**more)))
+    assert "$b$<i>" in drawn(only)
 
 
-def test_the_same_rows_give_the_same_bytes() -> None:
-    assert learning_curves(rows()) == learning_curves(rows())
+def test_a_run_that_stands_at_its_start_can_be_drawn(alone) -> None:
+    (sketch,) = learning(alone([{"updates": 0, "seed": 0, "replay/solved": 0.0}]))
+    assert "replayed 0%" in drawn(sketch)
 
 
 def test_labels_keep_apart_and_in_order() -> None:

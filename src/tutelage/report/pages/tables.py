@@ -1,4 +1,4 @@
-"""Tables of methods on levels, mean ± standard error, beside the paper's numbers: as Markdown, LaTeX and CSV."""
+"""Tables of methods on levels, mean ± standard error, beside the paper's numbers: HTML, Markdown, LaTeX and CSV."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from tutelage.report.data import Data
-from tutelage.report.measures import Measure
-from tutelage.report.paper import MEAN, published
+from tutelage.report.facts.paper import MEAN, published
+from tutelage.report.pages.html import Markup, element
+from tutelage.report.plots.figure import Data
 from tutelage.statistics import Summary, improves, within_one_error
 
 BASELINES = ("robust-plr", "plr")  # whom a star says to be outdone
@@ -57,9 +57,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Levels by methods."""
+    """Levels by methods, numbers with so many `digits`."""
 
-    measure: Measure
+    digits: int
     methods: tuple[str, ...]
     rows: tuple[Row, ...]
 
@@ -68,7 +68,7 @@ class Table:
         return any(row.cells[method].paper is not None for row in self.rows)
 
 
-def level_table(measure: Measure, levels: Sequence[str], columns: Sequence[Column]) -> Table:
+def level_table(digits: int, levels: Sequence[str], columns: Sequence[Column]) -> Table:
     """A row for each level, their mean, and the mean over the paper's levels where those are others."""
     rows = [_row(name, columns, [n]) for n, name in enumerate(levels)]
     theirs = _paper_levels(levels, columns)
@@ -77,7 +77,7 @@ def level_table(measure: Measure, levels: Sequence[str], columns: Sequence[Colum
         rows.append(_row(MEAN, columns, everything, total=True, compared=theirs == everything))
     if theirs and theirs != everything:
         rows.append(_row(f"{MEAN} of the paper’s {len(theirs)}", columns, theirs, total=True, compared=True))
-    return Table(measure, tuple(c.label for c in columns), tuple(rows))
+    return Table(digits, tuple(c.label for c in columns), tuple(rows))
 
 
 def _paper_levels(levels: Sequence[str], columns: Sequence[Column]) -> list[int]:
@@ -101,11 +101,9 @@ def _stars(columns: Sequence[Column], values: Sequence[np.ndarray]) -> list[bool
     return [n != at and improves(v, values[at]) for n, v in enumerate(values)]
 
 
-def plus_minus(s: Summary | None, digits: int, sign: str = " ± ") -> str:
-    """0.92 ± 0.06; the mean alone where one seed tells no error; a dash for nothing."""
-    if s is None:
-        return "–"
-    return f"{s.mean:.{digits}f}" + ("" if math.isnan(s.error) else f"{sign}{s.error:.{digits}f}")
+def plus_minus(s: Summary | None, digits: int) -> str:
+    """0.92 ± 0.06; a dash for nothing."""
+    return "–" if s is None else s.text(digits)
 
 
 def signed(x: float) -> str:
@@ -129,9 +127,9 @@ def markdown(table: Table) -> str:
 
 
 def _markdown_cells(table: Table, n: int, cell: Cell) -> list[str]:
-    text = plus_minus(cell.ours, table.measure.digits)
+    text = plus_minus(cell.ours, table.digits)
     text = (f"**{text}**" if cell.bold else text) + ("*" if cell.star else "")
-    paper = plus_minus(cell.paper, table.measure.digits) if cell.paper else ""
+    paper = plus_minus(cell.paper, table.digits) if cell.paper else ""
     return [text, paper, signed(cell.difference)] if table.has_paper(n) else [text]
 
 
@@ -150,7 +148,7 @@ def latex(table: Table) -> str:
 
 
 def _latex_cells(table: Table, n: int, cell: Cell) -> list[str]:
-    ours, paper = (_latex_number(s, table.measure.digits) for s in (cell.ours, cell.paper))
+    ours, paper = (_latex_number(s, table.digits) for s in (cell.ours, cell.paper))
     ours = f"\\mathbf{{{ours}}}" if cell.bold else ours
     ours = ours + "^\\star" if cell.star else ours
     difference = "" if math.isnan(cell.difference) else f"${cell.difference:+.1f}$"
@@ -159,7 +157,7 @@ def _latex_cells(table: Table, n: int, cell: Cell) -> list[str]:
 
 
 def _latex_number(s: Summary | None, digits: int) -> str:
-    return "" if s is None else plus_minus(s, digits, r" \pm ")
+    return "" if s is None else s.text(digits, r" \pm ")
 
 
 _LATEX = {"’": "'", "Δ": r"$\Delta$", "\\": r"\textbackslash{}"} | {c: "\\" + c for c in "&%$#_{}"}
@@ -182,3 +180,50 @@ def data(table: Table, seeds: Mapping[str, int]) -> Data:
 
 def _pair(s: Summary | None) -> tuple[float, float]:
     return (math.nan, math.nan) if s is None else (s.mean, s.error)
+
+
+def html(table: Table, others: Mapping[str, Table]) -> Markup:
+    """A table for the page; `others` has further columns by title, tables of the same rows."""
+    groups = headings(table)
+    titles = ["level", *(t for g in groups for t in g), *others]
+    head = element("tr", *(element("th", t, scope="col") for t in titles))
+    rows = []
+    for n, row in enumerate(table.rows):
+        further = (_ours(x.digits, cell.ours, class_="aside") for x in others.values() for cell in x.rows[n].cells)
+        rows.append((row.total, element("tr", element("th", row.name, scope="row"), *_cells(table, row), *further)))
+    return element(
+        "table",
+        element("thead", head),
+        element("tbody", *(row for total, row in rows if not total)),
+        element("tfoot", *(row for total, row in rows if total)),
+        class_="sortable many" if len(groups) > 1 else "sortable",
+    )
+
+
+def _cells(table: Table, row: Row) -> list[Markup]:
+    found = []
+    for n, cell in enumerate(row.cells):
+        star = [element("abbr", "★", title="better than PLR, p < 0.05 by Welch’s t-test")] if cell.star else []
+        found.append(_ours(table.digits, cell.ours, *star, bold=cell.bold and len(row.cells) > 1))
+        if table.has_paper(n):
+            difference = Summary(cell.difference, math.nan)
+            found.append(_ours(table.digits, cell.paper, class_="aside") if cell.paper else _blank())
+            found.append(element("td", signed(cell.difference), data_value=_value(difference), class_="aside"))
+    return found
+
+
+def _ours(digits: int, s: Summary | None, *after: Markup, bold: bool = False, **attributes: str) -> Markup:
+    """A cell: a number, its error in small type where there is one, and what comes after it."""
+    mean, _, error = plus_minus(s, digits).partition(" ")
+    small = [Markup(" "), element("small", error)] if error else []
+    shown = [element("span", mean.replace("-", "−")), *small, *after]
+    return element("td", *([element("b", *shown)] if bold else shown), data_value=_value(s), **attributes)
+
+
+def _blank() -> Markup:
+    return element("td", data_value=_value(None), class_="aside")
+
+
+def _value(s: Summary | None) -> str:
+    """What the column is sorted by; what has no number comes last."""
+    return "-1e9" if s is None or math.isnan(s.mean) else f"{s.mean:.6g}"

@@ -5,7 +5,8 @@ import pytest
 
 from report.made import RATES, UPDATES, write_config, write_results, write_run
 from toys import tiny_maze
-from tutelage.report.gather import Evaluation, covering, gather, most_played, open_runs, short_names
+from tutelage.report.facts.comparison import covering, gather, most_played
+from tutelage.report.facts.runs import Evaluation, open_runs, short_names
 from tutelage.runs.evaluate import Result
 
 
@@ -15,7 +16,7 @@ def test_runs_are_grouped_by_method(three_runs) -> None:
     assert [g.method for g in comparison.groups] == ["accel", "dr", "robust-plr"]
     assert (comparison.env, comparison.suite) == ("maze", "small")
     assert comparison.levels == comparison.common == tuple(RATES)
-    assert comparison.groups[0].scores(comparison.measure, ["Spiral"]).tolist() == [[0.2], [0.3]]
+    assert comparison.groups[0].scores(comparison.measure.of, ["Spiral"]).tolist() == [[0.2], [0.3]]
 
 
 def test_runs_of_the_same_settings_pool_their_seeds(three_runs, tmp_path) -> None:
@@ -25,7 +26,7 @@ def test_runs_of_the_same_settings_pool_their_seeds(three_runs, tmp_path) -> Non
     (group,) = found.comparisons[0].groups
     assert [m.seeds for m in group.members] == [(0, 1), (2, 3)]
     assert group.seeds == 4
-    assert len(group.scores(found.comparisons[0].measure, ["Spiral"])) == 4
+    assert len(group.scores(found.comparisons[0].measure.of, ["Spiral"])) == 4
     assert any("Seed 1 of more would count twice: accel has the same settings" in note for note in found.notes)
 
 
@@ -64,7 +65,7 @@ def test_what_is_amiss_is_said_in_a_sentence(three_runs, tmp_path) -> None:
     (alone.path / "evals" / f"small-{UPDATES:08d}-greedy.csv").write_text("")
     notes = " ".join(gather([*three_runs.values(), alone]).notes)
     for sentence in (
-        "cannot be read as an evaluation and is left out.",
+        "cannot be read as an evaluation and is left out (invalid literal for int() with base 10: 'many').",
         "alone was not evaluated on the suite small: `tutelage eval",
         "unequal numbers of seeds (ACCEL (updates 6) 2, DR 2, Robust PLR 2 and ACCEL (updates 50) 1)",
     ):

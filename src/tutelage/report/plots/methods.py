@@ -8,16 +8,14 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from tutelage.report import text as texts
-from tutelage.report.bars import Cluster, Mark, Panel, bar_figure, interval_figure
-from tutelage.report.curves import curve
-from tutelage.report.data import Data
-from tutelage.report.drawing import PALETTE, WIDE, Canvas, Sketch, Words
-from tutelage.report.figures import described
-from tutelage.report.gather import Comparison, Group
-from tutelage.report.lines import Line, Scale, end_labels, label_height, label_margin, line_figure, told
+from tutelage.report.facts.comparison import Comparison
+from tutelage.report.facts.levels import Findings
+from tutelage.report.facts.runs import Missing, Row
+from tutelage.report.plots.bars import Cluster, Mark, Panel, bar_figure, interval_figure
+from tutelage.report.plots.figure import BLUE, GREEN, NARROW, PALETTE, PANEL, PURPLE, VERMILLION, Data, Sketch, Words
+from tutelage.report.plots.lines import Curve, Line, Scale, curve, line_sketch
 from tutelage.statistics import (
     Interval,
     Statistic,
@@ -31,11 +29,16 @@ from tutelage.statistics import (
     probability_of_improvement,
 )
 
-PANEL = 330  # pixels of a small figure
-
-
+MOST_BARS = 100  # levels; where there are more, the table has them
 DASHES = ("-", "--", ":")  # for the first, second and third method of a colour
 TINTS = ("", "90", "48")  # opacity, in the same way
+SHARE = Scale(texts.percent, share=True)
+SOLVED = (
+    ("replay/solved", "replayed", BLUE),
+    ("explore/solved", "new", VERMILLION),
+    ("edit/solved", "edited", GREEN),
+    ("eval/solved", "validation", PURPLE),
+)
 
 
 def colours(c: Comparison) -> dict[str, str]:
@@ -43,7 +46,7 @@ def colours(c: Comparison) -> dict[str, str]:
     return {group.label: PALETTE[n % len(PALETTE)] for n, group in enumerate(c.groups)}
 
 
-def dashes(c: Comparison) -> dict[str, str]:
+def _dashes(c: Comparison) -> dict[str, str]:
     """How the line of each method is drawn: those of one colour differ."""
     return {group.label: DASHES[n // len(PALETTE) % len(DASHES)] for n, group in enumerate(c.groups)}
 
@@ -55,7 +58,11 @@ def _tints(c: Comparison) -> dict[str, str]:
 
 
 def learning(c: Comparison) -> list[Sketch]:
-    """Solved rates over student updates, on validation levels and on those the students trained on."""
+    """Solved rates over student updates: of one method by kind of level, of several on validation and on training."""
+    if len(c.groups) == 1:
+        words = Words("Solved rate by kind of level", _spread(c.groups[0].seeds), "student updates", "episodes solved")
+        lines = _kinds_of_lines(c.groups[0].rows, SOLVED)
+        return [line_sketch(f"{c.slug}-learning", words, lines, SHARE)] if lines else []
     kinds = {
         "validation": ("Validation levels, never trained on", ("eval/solved",)),
         "training": ("Levels trained on", ("replay/solved", "explore/solved")),
@@ -63,39 +70,48 @@ def learning(c: Comparison) -> list[Sketch]:
     found = []
     for name, (title, keys) in kinds.items():
         words = Words(title, "mean over seeds, band: ± 1 standard error", "student updates", "episodes solved")
-        lines = _method_lines(c, keys)
-        if lines:
-            found.append(line_sketch(f"{c.slug}-{name}", words, lines, Scale(texts.percent, share=True)))
+        if lines := _method_lines(c, keys):
+            found.append(line_sketch(f"{c.slug}-{name}", words, lines, SHARE))
     return found
 
 
 def complexity(c: Comparison) -> list[Sketch]:
-    """Each measure of the levels the students were trained on, over student updates."""
-    found = []
-    for name in described([row for group in c.groups for row in group.rows[:1]]):
-        lines = _method_lines(c, (f"buffer/{name}_replay",))
-        if lines:
-            words = Words(texts.sentence_case(texts.words(name)), "mean over seeds, band ± s.e.", "student updates")
-            sketch = line_sketch(f"{c.slug}-complexity-{texts.slug(name)}", words, lines, Scale(texts.number), (PANEL,))
-            found.append(sketch)
+    """Each measure of the buffer's levels over student updates: of one method plain and by the odds of being replayed.
+
+    Several methods are compared by the latter, since these are the levels that students train on.
+    """
+    rows, found, alone = [row for group in c.groups for row in group.rows], [], len(c.groups) == 1
+    for name in _measured(rows):
+        both = ((f"buffer/{name}", "buffer", BLUE), (f"buffer/{name}_replay", "replayed", VERMILLION))
+        kinds = both if curve(rows, "replay/solved") is not None else both[:1]
+        if lines := _kinds_of_lines(rows, kinds) if alone else _method_lines(c, [both[1][0]]):
+            words = Words(
+                texts.sentence_case(texts.words(name)), _spread(c.groups[0].seeds if alone else 2, brief=True)
+            )
+            words = replace(words, x="student updates")
+            found.append(
+                line_sketch(f"{c.slug}-complexity-{texts.slug(name)}", words, lines, Scale(texts.number), (PANEL,))
+            )
     return found
 
 
-def line_sketch(
-    name: str, words: Words, lines: Sequence[Line], scale: Scale, widths: tuple[int, ...] = (WIDE, 360)
-) -> Sketch:
-    """A plot of lines, and their points as data."""
-    rows = [[x.label, *point] for x in lines for point in zip(x.x, x.y, x.low, x.high, strict=True)]
-    labels = end_labels(lines, scale)
+def _measured(rows: Sequence[Row]) -> list[str]:
+    """The measures of levels that were logged: each is there twice, plain and by the odds of being replayed."""
+    keys = dict.fromkeys(key for row in rows for key in row)
+    names = [k.removeprefix("buffer/") for k in keys if k.startswith("buffer/") and f"{k}_replay" in keys]
+    return sorted(names, key=lambda name: name == "generation")
 
-    def draw(width: int) -> Figure:
-        height = 400 if width > 600 else 300 if width > PANEL else 250
-        canvas = Canvas(name, width, height, 60 if words.y else 44, label_margin(labels))
-        more = max(0, label_height(labels) - canvas.room[1])
-        return line_figure(replace(canvas, height=height + more), words, lines, scale)
 
-    columns = ("method", words.x.replace(" ", "_"), "mean", "low", "high")
-    return Sketch(name, told(words, lines, scale), Data(columns, rows), draw, widths)
+def _spread(seeds: int, *, brief: bool = False) -> str:
+    """What a line and its band are."""
+    if seeds == 1:
+        return "mean of the levels" if brief else "one seed"
+    return "mean over seeds, band ± s.e." if brief else f"mean of {seeds} seeds, band: ± 1 standard error"
+
+
+def _kinds_of_lines(rows: Sequence[Row], kinds: Sequence[tuple[str, str, str]]) -> list[Line]:
+    found = [(label, colour, curve(rows, name)) for name, label, colour in kinds]
+    return [Line.of(label, colour, c) for label, colour, c in found if c is not None]
 
 
 def _method_lines(c: Comparison, keys: Sequence[str]) -> list[Line]:
@@ -103,15 +119,25 @@ def _method_lines(c: Comparison, keys: Sequence[str]) -> list[Line]:
     found = []
     for group in c.groups:
         curves = (curve(group.rows, key) for key in keys)
-        first = next((x for x in curves if x is not None), None)
-        if first is not None:
-            found.append(Line.of(group.label, colours(c)[group.label], first, dashes(c)[group.label]))
+        if (first := next((x for x in curves if x is not None), None)) is not None:
+            found.append(Line.of(group.label, colours(c)[group.label], first, _dashes(c)[group.label]))
     return found
 
 
-def normalised(c: Comparison, group: Group) -> np.ndarray:
-    """Scores `[seeds, levels]` between 0 and 1, on the levels that every seed played."""
-    return c.measure.normalised(group.scores(c.measure, c.common))
+def concentration(c: Comparison, findings: Sequence[Findings]) -> Sketch | None:
+    """How much of the best levels goes back to ten levels of the generator, over student updates."""
+    lines = []
+    for f in findings:
+        try:
+            found = f.concentrations
+        except Missing:
+            continue
+        if found:
+            values = [Summary.of(shares) for shares in found.values()]
+            course = Curve(np.array([*found], float), *(np.array(x) for x in zip(*values, strict=True)))
+            lines.append(Line.of(f.group.label, colours(c)[f.group.label], course, _dashes(c)[f.group.label]))
+    words = Words("Concentration", "of the best 100, those from ten ancestors", "student updates", "share of levels")
+    return line_sketch(f"{c.slug}-concentration", words, lines, SHARE) if lines else None
 
 
 AGGREGATES = {
@@ -127,7 +153,7 @@ def aggregates(c: Comparison) -> Sketch | None:
         return None
     hues = colours(c)
     panels = [
-        Panel(title, [Mark(g.label, hues[g.label], estimate(statistic, normalised(c, g))) for g in c.evaluated])
+        Panel(title, [Mark(g.label, hues[g.label], estimate(statistic, c.normalised(g))) for g in c.evaluated])
         for title, statistic in AGGREGATES.items()
     ]
     rows = [[p.title.split(",")[0], m.name, *_ends(m.interval)] for p in panels for m in p.marks]
@@ -145,20 +171,15 @@ def estimate(statistic: Statistic, scores: np.ndarray, *others: np.ndarray) -> I
     return interval(statistic, scores, *others)
 
 
-def leader(c: Comparison) -> Group | None:
-    """The method of the highest mean."""
-    return max(c.evaluated, key=lambda g: float(mean(normalised(c, g))), default=None) if c.common else None
-
-
 def improvement(c: Comparison) -> Sketch | None:
     """How probably the leading method beats each other one on a level; None if there is no other."""
-    best = leader(c)
+    best = c.leader
     others = [g for g in c.evaluated if g is not best]
     if best is None or not others:
         return None
-    ours = normalised(c, best)
+    ours = c.normalised(best)
     marks = [
-        Mark(f"over {g.label}", colours(c)[g.label], estimate(probability_of_improvement, ours, normalised(c, g)))
+        Mark(f"over {g.label}", colours(c)[g.label], estimate(probability_of_improvement, ours, c.normalised(g)))
         for g in others
     ]
     words = Words("Probability of improvement", f"of {best.label} over each other method", "with 95% intervals")
@@ -168,7 +189,7 @@ def improvement(c: Comparison) -> Sketch | None:
     data = Data(("method", "over", "probability", "low", "high"), rows)
     panels = [Panel("", marks, reference=0.5)]
     alternative = f"{words.title} of {best.label}: {said}."
-    return Sketch(name, alternative, data, lambda w: interval_figure(name, w, words, panels), (520, 360))
+    return Sketch(name, alternative, data, lambda w: interval_figure(name, w, words, panels), (520, NARROW))
 
 
 def profile(c: Comparison) -> Sketch | None:
@@ -178,26 +199,26 @@ def profile(c: Comparison) -> Sketch | None:
     thresholds = np.linspace(0, 0.99, 100)  # no score is above 1
     lines = []
     for group in c.evaluated:
-        scores = normalised(c, group)
+        scores = c.normalised(group)
         share = performance_profile(scores, thresholds)
         ends = (
             bounds(partial(performance_profile, thresholds=thresholds), scores) if len(scores) > 1 else (share, share)
         )
-        lines.append(Line(group.label, colours(c)[group.label], thresholds, share, *ends, dashes(c)[group.label]))
+        lines.append(Line(group.label, colours(c)[group.label], thresholds, share, *ends, _dashes(c)[group.label]))
     words = Words("Performance profile", _bars_are(c, "bands"), "score τ", "share of scores above τ")
     return line_sketch(f"{c.slug}-profile", words, lines, Scale(texts.percent, share=True, share_x=True, ends=False))
 
 
 def level_bars(c: Comparison) -> Sketch | None:
     """Every method on every level, mean ± standard error."""
-    if not c.evaluated:
+    if not c.evaluated or len(c.levels) > MOST_BARS:
         return None
     hues, measure = _tints(c), c.measure
     clusters, rows = [], []
     for n, level in enumerate(c.levels):
         marks = []
         for group in c.evaluated:
-            raw = group.scores(measure, c.levels)[:, n]
+            raw = group.scores(measure.of, c.levels)[:, n]
             found = _mean_and_error(raw[np.isfinite(raw)])
             rows.append([level, group.label, found.value, found.high - found.value])
             scaled = measure.normalised(np.array([found.value, found.low, found.high]))

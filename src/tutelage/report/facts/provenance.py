@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import shlex
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ import matplotlib
 import numpy as np
 
 import tutelage
+from tutelage.report import text
 from tutelage.runs import config as configs
 from tutelage.runs import presets
 from tutelage.runs.config import Config
@@ -54,6 +56,19 @@ def versions() -> dict[str, str]:
         "Python": platform.python_version(),
         "device": device.device_kind if device.platform != "cpu" else f"CPU, {platform.machine()}",
     }
+
+
+def devices(past: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a run was trained on, by its own record."""
+    return sorted({text.plain(str(line["device"])) for line in past if "device" in line})
+
+
+def beginning(past: Sequence[Mapping[str, Any]]) -> str:
+    """When a run was begun and with what, by its own record; empty where there is none."""
+    begun = [line for line in past if line.get("event") == "begin"]
+    known = {name: value for line in begun for name, value in line.items() if name not in ("event", "time", "updates")}
+    said = text.listed([text.plain(f"{name} {value}") for name, value in known.items()])
+    return f"Trained with {said}; begun {text.plain(str(begun[0].get('time')))}." if said else ""
 
 
 def _settings(config: Config[Any, Any]) -> dict[str, Any]:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Container, Sequence
 from itertools import pairwise
 
-import jax
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,61 +15,36 @@ from matplotlib.ticker import MaxNLocator
 
 from tutelage.env import DesignSpace
 from tutelage.report import text as texts
-from tutelage.report.data import Data
-from tutelage.report.descent import levels_of
-from tutelage.report.drawing import GREY, SMALL, STEPS, WIDE, Canvas, Sketch, Words, legend, name_axes, shades, write
-from tutelage.report.gather import Member
-from tutelage.report.genealogy import Tree
-from tutelage.report.holdings import described, landmarks
-from tutelage.report.layout import FLAGS
-from tutelage.report.pictures import evenly
-from tutelage.report.trials import Trials, trials
-from tutelage.runs.browse import Found
+from tutelage.report.facts.levels import Frontier, evenly
+from tutelage.report.plots.figure import (
+    GREY,
+    SMALL,
+    STEPS,
+    WIDE,
+    Canvas,
+    Data,
+    Sketch,
+    Words,
+    legend,
+    name_axes,
+    shades,
+    write,
+)
 
-MOST_LEVELS, COLUMNS = 120, 4
+COLUMNS = 4
 SOLVED_MAP = "cividis"  # legible to the colour-blind
 
 
-@dataclass(frozen=True, eq=False)
-class Frontier:
-    """Levels of one family, by generation, each played by students of several checkpoints."""
-
-    found: tuple[Found, ...]
-    line: tuple[int, ...]  # which of them are one line of descent
-    trials: Trials
-
-    @cached_property
-    def labels(self) -> list[str]:
-        """The checkpoints, in words."""
-        return [f"update {updates:,}" for updates in self.trials.checkpoints]
-
-    @property
-    def data(self) -> Data:
-        """A row for each checkpoint and level."""
-        t, metrics = self.trials, list(self.found[0].metrics)
-        outcomes = (t.returns, t.solved, t.pvl)
-        rows = [
-            [updates, f.id, f.generation, int(n in self.line), *(x[c, n] for x in outcomes), *f.metrics.values()]
-            for c, updates in enumerate(t.checkpoints)
-            for n, f in enumerate(self.found)
-        ]
-        return Data(("checkpoint", "id", "generation", "in_line", "return", "solved_rate", "pvl", *metrics), rows)
-
-
-def frontier(member: Member, tree: Tree) -> Frontier | None:
-    """Plays a family's levels with the students of up to four checkpoints; None where fewer than two are kept."""
-    checkpoints = landmarks(member)
-    if len(checkpoints) < 2:
-        return None
-    line = tree.pedigree.line(tree.deepest)
-    line = [line[i] for i in evenly(len(line), MOST_LEVELS // 2)]
-    others = sorted({level for other in tree.lines for level in other} - set(line))
-    others = [others[i] for i in evenly(len(others), MOST_LEVELS - len(line))] if others else []
-    levels = sorted([*line, *others], key=lambda level: (tree.generation(level), level))
-    stacked = jax.tree.map(lambda x: x[tree.pedigree.places[levels]], tree.pedigree.admitted.levels)
-    found = levels_of(tree, levels, described(member, stacked))
-    played = trials(member, tree.pedigree.seed, checkpoints, stacked)
-    return Frontier(tuple(found), tuple(n for n, level in enumerate(levels) if level in line), played)
+def _data(f: Frontier) -> Data:
+    """A row for each checkpoint and level."""
+    t, metrics = f.trials, list(f.found[0].metrics)
+    played = (t.returns, t.solved, t.pvl)
+    rows = [
+        [updates, x.id, x.generation, int(n in f.line), *(y[c, n] for y in played), *x.metrics.values()]
+        for c, updates in enumerate(t.checkpoints)
+        for n, x in enumerate(f.found)
+    ]
+    return Data(("checkpoint", "id", "generation", "in_line", "return", "solved_rate", "pvl", *metrics), rows)
 
 
 def generations(name: str, design: DesignSpace, f: Frontier) -> Sketch:
@@ -87,7 +59,7 @@ def generations(name: str, design: DesignSpace, f: Frontier) -> Sketch:
         return _generations_figure(name, width, words, titles, pictures, rows, f.labels)
 
     ends = "; ".join(f"{t}: {texts.listed([f'{x:.2f}' for x in rows[0][1][:, n]])}" for n, t in enumerate(titles))
-    return Sketch(name, f"Returns at {texts.listed(f.labels)} on {ends}.", f.data, draw)
+    return Sketch(name, f"Returns at {texts.listed(f.labels)} on {ends}.", _data(f), draw)
 
 
 def _generations_figure(
@@ -188,10 +160,10 @@ def _bands_figure(
     return figure
 
 
-def difficulty(name: str, f: Frontier) -> Sketch | None:
-    """Solved rate over the domain's first two measures, a panel for each checkpoint; None where it has only one."""
+def difficulty(name: str, f: Frontier, classes: Container[str]) -> Sketch | None:
+    """Solved rate over the domain's first two amounts, a panel for each checkpoint; None where it has only one."""
     metrics = {m: np.array([x.metrics[m] for x in f.found]) for m in f.found[0].metrics}
-    plain = [m for m in metrics if m not in FLAGS]
+    plain = [m for m in metrics if m not in classes]
     if len(plain) < 2:
         return None
     x, y = metrics[plain[0]], metrics[plain[1]]
@@ -202,7 +174,7 @@ def difficulty(name: str, f: Frontier) -> Sketch | None:
         return _difficulty_figure(name, width, words, x, y, f)
 
     rates = "; ".join(f"{label} {np.mean(s):.0%}" for label, s in zip(f.labels, f.trials.solved, strict=True))
-    return Sketch(name, f"Solved rate over {across} and {up}: {rates}.", f.data, draw)
+    return Sketch(name, f"Solved rate over {across} and {up}: {rates}.", _data(f), draw)
 
 
 def _difficulty_figure(name: str, width: int, words: Words, x: np.ndarray, y: np.ndarray, f: Frontier) -> Figure:

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from tutelage.report.gather import gather
-from tutelage.report.genealogy import Pedigree, Tree, concentration, largest_family
-from tutelage.report.holdings import holdings, landmarks
+from tutelage.report.facts.ancestry import Pedigree, Tree, concentration, largest_family
+from tutelage.report.facts.comparison import gather
+from tutelage.report.facts.levels import Findings, landmarks
 from tutelage.runs.archive import Admitted
 
 #        0 ─ 1 ─ 2 ─ 4
@@ -70,16 +70,16 @@ def test_siblings_come_from_different_branches(pedigree) -> None:
     assert tree.siblings(3) is None
 
 
-def test_holdings_are_the_best_first(three_runs) -> None:
-    member = gather([three_runs["accel"]]).comparisons[0].groups[0].members[0]
-    both = holdings(member, top=3)
-    assert [x.seed for x in both] == [0, 1]
-    for x in both:
-        assert x.facts["id"].tolist() == [19, 18, 17]
+def test_the_best_levels_are_those_of_highest_score(three_runs) -> None:
+    """Each seed's own, though another seed's may score higher."""
+    found = Findings(gather([three_runs["accel"]]).comparisons[0].groups[0]).best
+    assert [x.seed for _, x in found] == [0, 1]
+    for _, x in found:
+        assert len(x) == 20
+        assert x.history["id"][:3].tolist() == [19, 18, 17]
         assert x.found(0).score == pytest.approx(0.19)
         assert set(x.metrics) == {"blocks", "path_length", "solvable"}
-    assert len(holdings(member, 3)[0]) == 20
-    assert holdings(member, 3)[0].updates == 3
+        assert [f.id for f in x.first(2)] == [19, 18]
 
 
 def test_landmarks_are_trained_students(three_runs) -> None:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from tutelage.report.drawing import (
+from tutelage.report.plots.figure import (
     GREY,
     INK,
     SMALL,

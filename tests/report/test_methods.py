@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import jax
@@ -10,14 +11,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tutelage.report import comparison, frontier
-from tutelage.report.data import Data
-from tutelage.report.drawing import Sketch, finish
-from tutelage.report.findings import Volume
-from tutelage.report.gather import Comparison, gather
-from tutelage.report.layout import measures
-from tutelage.report.roses import CLASSES, Composition, Rose, composition, rose_plot, shares_of
-from tutelage.report.trials import trials
+from tutelage.report.facts.comparison import Comparison, gather
+from tutelage.report.facts.levels import Composition, Findings, Frontier, Rose, shares_of
+from tutelage.report.facts.runs import Missing
+from tutelage.report.facts.students import trials
+from tutelage.report.pages.html import measures
+from tutelage.report.plots import frontier, methods
+from tutelage.report.plots.figure import Data, Sketch, finish
+from tutelage.report.plots.levels import composition, rose_plot
 
 
 @pytest.fixture(scope="module")
@@ -55,26 +56,26 @@ def check(sketch: Sketch | None) -> set[str]:
 
 
 def test_learning_curves_of_all_methods(three) -> None:
-    sketches = comparison.learning(three)
+    sketches = methods.learning(three)
     assert [s.name for s in sketches] == ["maze-validation", "maze-training"]
     assert {"DR 43%", "ACCEL 43%", "Robust PLR 43%"} <= check(sketches[1])
     assert {r["method"] for r in rows(sketches[0].data)} == {"ACCEL", "DR", "Robust PLR"}
 
 
 def test_the_same_runs_give_the_same_bytes(three) -> None:
-    first, second = (comparison.aggregates(three) for _ in range(2))
+    first, second = (methods.aggregates(three) for _ in range(2))
     assert first is not None
     assert second is not None
     assert finish(first) == finish(second)
 
 
 def test_complexity_over_updates(three) -> None:
-    (only,) = comparison.complexity(three)
+    (only,) = methods.complexity(three)
     assert {"Depth", "ACCEL", "DR", "Robust PLR", "student updates"} <= check(only)
 
 
 def test_aggregates_with_intervals(three) -> None:
-    sketch = comparison.aggregates(three)
+    sketch = methods.aggregates(three)
     assert {"IQM, more is better", "Optimality gap, less is better"} <= check(sketch)
     found = {(r["statistic"], r["method"]): r for r in rows(sketch.data)}
     accel = found["Mean", "ACCEL"]
@@ -83,14 +84,14 @@ def test_aggregates_with_intervals(three) -> None:
 
 
 def test_improvement_of_the_leader_over_the_others(three, one) -> None:
-    sketch = comparison.improvement(three)
+    sketch = methods.improvement(three)
     assert any("of ACCEL over each other method" in t for t in check(sketch))
     assert [(r["method"], r["over"]) for r in rows(sketch.data)] == [("ACCEL", "DR"), ("ACCEL", "Robust PLR")]
-    assert comparison.improvement(one) is None
+    assert methods.improvement(one) is None
 
 
 def test_profiles_fall_and_bands_hold_them(three) -> None:
-    sketch = comparison.profile(three)
+    sketch = methods.profile(three)
     check(sketch)
     for method in ("ACCEL", "DR"):
         found = [r for r in rows(sketch.data) if r["method"] == method]
@@ -100,31 +101,29 @@ def test_profiles_fall_and_bands_hold_them(three) -> None:
 
 
 def test_bars_level_by_level(three) -> None:
-    sketch = comparison.level_bars(three)
+    sketch = methods.level_bars(three)
     assert {"SBend", "Spiral", "Choice", "ACCEL", "DR"} <= check(sketch)
     assert len(rows(sketch.data)) == 9
 
 
 def test_without_results_there_are_no_such_figures(own_run) -> None:
     bare = gather([own_run]).comparisons[0]
-    for figure in (comparison.aggregates, comparison.improvement, comparison.profile, comparison.level_bars):
+    for figure in (methods.aggregates, methods.improvement, methods.profile, methods.level_bars):
         assert figure(bare) is None
-    assert comparison.leader(bare) is None
+    assert bare.leader is None
 
 
 def test_a_single_seed_has_no_interval() -> None:
-    found = comparison.estimate(np.mean, np.array([[0.5, 0.7]]))
+    found = methods.estimate(np.mean, np.array([[0.5, 0.7]]))
     assert found.value == pytest.approx(0.6)
     assert np.isnan(found.low)
 
 
 @pytest.fixture(scope="module")
-def front(one) -> frontier.Frontier:
-    family = Volume(one).findings[0].family
+def front(one) -> Frontier:
+    family = Findings(one.groups[0]).family
     assert family is not None
-    found = frontier.frontier(*family)
-    assert found is not None
-    return found
+    return family.frontier()
 
 
 def test_the_frontier_plays_a_family_with_every_checkpoint(front) -> None:
@@ -143,53 +142,55 @@ def test_figures_of_the_frontier(one, front) -> None:
         frontier.generations("g", design, front)
     )
     assert {"0–3", "return", "PVL"} <= check(frontier.bands("b", front))
-    assert {"blocks", "path length", "solved"} <= check(frontier.difficulty("d", front))
+    assert {"blocks", "path length", "solved"} <= check(frontier.difficulty("d", front, one.classes))
 
 
 def test_one_checkpoint_is_no_frontier(three) -> None:
-    member = three.groups[1].members[0]
-    family = Volume(three).findings[0].family
+    family = Findings(three.groups[0]).family
     assert family is not None
-    assert frontier.frontier(member, family[1]) is None
+    with pytest.raises(Missing, match="one checkpoint only, and it takes two"):
+        replace(family, member=three.groups[1].members[0]).frontier()
 
 
 def test_trials_tell_levels_apart(one) -> None:
     """A student that never moves solves nothing; where no episode is solved the return is 0."""
     member = one.groups[0].members[0]
-    held = Volume(one).findings[0].best[0][1]
+    held = Findings(one.groups[0]).best[0][1]
     found = trials(member, 0, [6], jax.tree.map(lambda x: x[:14], held.levels))
     assert found.solved.shape == (1, 14)
     np.testing.assert_array_equal(found.returns > 0, found.solved > 0)
 
 
 def test_findings(three) -> None:
-    accel, dr, _ = Volume(three).findings
-    assert accel.petals == ["blocks", "path_length"]
-    member, tree = accel.family
-    assert member is three.groups[0].members[0]
-    assert tree.generation(tree.deepest) == 13
-    assert accel.concentrations() == {3: [1.0, 1.0], 6: [1.0, 1.0]}
-    shares = dr.compositions("solvable")
+    accel, dr, _ = map(Findings, three.groups)
+    assert accel.metrics == ["blocks", "path_length", "solvable"]
+    assert accel.family is not None
+    assert accel.family.member is three.groups[0].members[0]
+    assert accel.family.tree.generation(accel.family.tree.deepest) == 13
+    assert accel.concentrations == {3: [1.0, 1.0], 6: [1.0, 1.0]}
+    shares = dr.composition("solvable", 2)
     assert shares is not None
     assert shares.shares.sum() == pytest.approx(1)
-    assert dr.compositions("difficulty") is None
-    assert accel.roses("red") == [], "two measures make no rose"
+    assert dr.composition("difficulty", 4) is None
+    assert accel.roses(["blocks", "path_length"]) == [], "two measures make no rose"
 
 
 def test_a_rose_of_any_measures() -> None:
     random = np.random.default_rng(0)
     measures = [f"measure_{n}" for n in range(8)]
-    roses = [Rose(label, "#d55e00", 10, random.random((5, 8))) for label in ("PLR", "ACCEL")]
-    roses.append(Rose("DR", "#0072b2", 10, np.zeros((0, 8))))
-    assert "DR, update 10: 0 levels" in check(rose_plot("r", measures, roses))
+    hues = {"PLR": "#d55e00", "ACCEL": "#009e73", "DR": "#0072b2"}
+    roses = [Rose(label, 10, random.random((5, 8))) for label in ("PLR", "ACCEL")]
+    roses.append(Rose("DR", 10, np.zeros((0, 8))))
+    assert "DR, update 10: 0 levels" in check(rose_plot("r", measures, roses, hues))
 
 
 def test_the_composition_by_any_class() -> None:
     values = np.array([0, 0, 1, 3])
     np.testing.assert_allclose(shares_of(values, 4), [0.5, 0.25, 0, 0.25])
     shares = np.stack([shares_of(values, 4), shares_of(values[2:], 4)])
-    found = check(composition("c", "difficulty", [Composition("ACCEL", (1000, 2000), shares)]))
-    assert {*CLASSES["difficulty"], "ACCEL", "1,000", "2,000"} <= found
+    names = ("flat", "hilly", "steep", "a wall")
+    found = check(composition("c", names, [Composition("ACCEL", (1000, 2000), shares)]))
+    assert {*names, "ACCEL", "1,000", "2,000"} <= found
 
 
 def test_amounts_are_numbers_even_where_they_are_0_or_1() -> None:

@@ -1,73 +1,26 @@
-"""From run directories to what a report compares: runs grouped by env and method, their results, and what is amiss."""
+"""What a report compares: runs grouped by env and method, their results, and what is amiss with them."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
-from tutelage.errors import UserError
-from tutelage.report import provenance, text
-from tutelage.report.measures import Measure, matrix, measure_of
+from tutelage.env import Measure, Suite
+from tutelage.report import text
+from tutelage.report.facts import provenance
+from tutelage.report.facts.runs import Evaluation, Member, Row, evaluations_of, metrics_of, short_names
 from tutelage.runs import presets
-from tutelage.runs.archive import Admitted
 from tutelage.runs.config import Config
-from tutelage.runs.evaluate import Result, read_csv
+from tutelage.runs.evaluate import Result
 from tutelage.runs.run import Run
-
-_EVALUATION = re.compile(r"(?P<suite>.+)-(?P<updates>\d{8})\.csv")
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """A file of a run's `evals/`: which suite was played, and by the students of which update."""
-
-    suite: str
-    updates: int
-    results: tuple[Result, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Member:
-    """A run, the name it has in the report, its seeds that count, and their results on the suite."""
-
-    run: Run
-    name: str
-    seeds: tuple[int, ...]
-    evaluation: Evaluation | None
-
-    @cached_property
-    def rows(self) -> list[dict[str, Any]]:
-        """Metrics of the seeds that count."""
-        return [row for row in self.run.metrics() if row["seed"] in self.seeds]
-
-    @cached_property
-    def admitted(self) -> Admitted:
-        """Every level the run ever kept."""
-        return self.run.levels()
-
-    @cached_property
-    def describe(self) -> Any:
-        """The domain's measures of many levels at once, compiled."""
-        return jax.jit(jax.vmap(self.run.config.env.design().describe))
-
-    @property
-    def results(self) -> list[Result]:
-        """Of the seeds that count."""
-        return [r for r in self.evaluation.results if r.seed in self.seeds] if self.evaluation else []
-
-    @property
-    def updates(self) -> int:
-        """Student updates done, as far as the run's files tell."""
-        return max((0, *(row["updates"] for row in self.rows[-1:]), *self.run.checkpoints))
+from tutelage.statistics import iqm, mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +38,7 @@ class Group:
         return [r for member in self.members for r in member.results]
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """Metrics of all members."""
         return [row for member in self.members for row in member.rows]
 
@@ -99,10 +52,12 @@ class Group:
         """The label as a part of file names."""
         return text.slug(self.label)
 
-    def scores(self, measure: Measure, levels: Sequence[str]) -> Float[np.ndarray, "seeds levels"]:
+    def scores(self, score: Callable[[Result], float], levels: Sequence[str]) -> Float[np.ndarray, "seeds levels"]:
         """One row for each seed that was evaluated, NaN where it did not play a level."""
-        results = self.results
-        return matrix(measure, results, list(dict.fromkeys(r.seed for r in results)), levels)
+        known = {(r.seed, r.level): score(r) for r in self.results}
+        seeds = dict.fromkeys(r.seed for r in self.results)
+        rows = [[known.get((seed, level), np.nan) for level in levels] for seed in seeds]
+        return np.array(rows, float).reshape(len(seeds), len(levels))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,9 +74,24 @@ class Comparison:
         return text.slug(self.env)
 
     @property
+    def members(self) -> list[Member]:
+        """All runs, group by group."""
+        return [member for group in self.groups for member in group.members]
+
+    @property
     def measure(self) -> Measure:
-        """How the env is scored."""
-        return measure_of(self.env)
+        """How students are scored."""
+        return self.members[0].domain.measure
+
+    @property
+    def classes(self) -> Mapping[str, tuple[str, ...]]:
+        """Those measures of levels that are a class."""
+        return self.members[0].domain.classes
+
+    @property
+    def held_out(self) -> Suite:
+        """The levels of the suite, as far as the env knows it."""
+        return self.members[0].domain.suites().get(self.suite or "", ())
 
     @cached_property
     def evaluated(self) -> tuple[Group, ...]:
@@ -136,9 +106,23 @@ class Comparison:
     @cached_property
     def common(self) -> tuple[str, ...]:
         """The levels that every evaluated seed played."""
-        scores = [g.scores(self.measure, self.levels) for g in self.evaluated]
+        scores = [g.scores(self.measure.of, self.levels) for g in self.evaluated]
         whole = [n for n in range(len(self.levels)) if all(np.isfinite(x[:, n]).all() for x in scores)]
         return tuple(self.levels[n] for n in whole)
+
+    def normalised(self, group: Group) -> Float[np.ndarray, "seeds levels"]:
+        """Scores that are 0 and 1 where the measure says, on the levels that every seed played."""
+        return self.measure.normalised(group.scores(self.measure.of, self.common))
+
+    def iqm(self, group: Group) -> float:
+        """A method's interquartile mean."""
+        return float(iqm(self.normalised(group)))
+
+    @property
+    def leader(self) -> Group | None:
+        """The method of the highest mean."""
+        known = self.evaluated if self.common else ()
+        return max(known, key=lambda g: float(mean(self.normalised(g))), default=None)
 
 
 @dataclass(frozen=True)
@@ -149,37 +133,14 @@ class Gathered:
     notes: tuple[str, ...]
 
 
-def open_runs(paths: Iterable[Path]) -> tuple[list[Run], list[str]]:
-    """The runs among some directories, and a sentence on each that is none."""
-    runs, notes = [], []
-    for path in {path.resolve(): path for path in paths}.values():
-        try:
-            run = Run(path)
-            run.config  # noqa: B018 - read now, so that a damaged one is said here
-        except UserError as error:
-            notes.append(str(error))
-        else:
-            runs.append(run)
-    return runs, notes
-
-
 def gather(runs: Sequence[Run], suite: str | None = None) -> Gathered:
     """Groups runs by env and method; `suite` names the held-out levels to compare on, else the one most runs played."""
     notes: list[str] = []
-    names = dict(zip([run.path for run in runs], short_names([run.path for run in runs]), strict=True))
+    paths = [run.path for run in runs]
+    names = {path: text.plain(name) for path, name in zip(paths, short_names(paths), strict=True)}
     envs = dict.fromkeys(run.config.env.name for run in runs)
     comparisons = [_comparison([r for r in runs if r.config.env.name == env], names, suite, notes) for env in envs]
     return Gathered(tuple(comparisons), tuple(notes))
-
-
-def short_names(paths: Sequence[Path]) -> list[str]:
-    """The last parts of each path, as many as tell it from the others."""
-    parts = [path.resolve().parts for path in paths]
-    for depth in range(1, max(map(len, parts), default=1)):
-        names = ["/".join(p[-depth:]) for p in parts]
-        if len(set(names)) == len(set(parts)):
-            return names
-    return [str(path) for path in paths]
 
 
 def _comparison(runs: Sequence[Run], names: Mapping[Path, str], wanted: str | None, notes: list[str]) -> Comparison:
@@ -192,24 +153,13 @@ def _comparison(runs: Sequence[Run], names: Mapping[Path, str], wanted: str | No
         found = covering(evaluations[run.path], suite, suites.get(suite or "", []))
         seeds = _new_seeds(run, names[run.path], members, notes)
         if seeds:
-            members.append(Member(run, names[run.path], seeds, found))
+            rows = [row for row in metrics_of(run, notes) if row["seed"] in seeds]
+            members.append(Member(run, names[run.path], seeds, rows, found))
     groups = _labelled([kind for kind in kinds.values() if kind])
     comparison = Comparison(runs[0].config.env.name, suite, groups)
     notes += [note for group in groups for member in group.members for note in _shortcomings(member, suite)]
     notes += _inequalities(comparison)
     return comparison
-
-
-def evaluations_of(run: Run, notes: list[str]) -> list[Evaluation]:
-    """What a run was evaluated on, newest students first; evaluations of greedy students are not comparable."""
-    found = []
-    for path in sorted((run.path / "evals").glob("*.csv")):
-        if match := _EVALUATION.fullmatch(path.name):
-            try:
-                found.append(Evaluation(match["suite"], int(match["updates"]), tuple(read_csv(path))))
-            except (KeyError, ValueError, TypeError, OSError):
-                notes.append(f"{path} cannot be read as an evaluation and is left out.")
-    return sorted(found, key=lambda e: -e.updates)
 
 
 def most_played(runs: Sequence[Sequence[Evaluation]], suites: Mapping[str, list[str]]) -> str | None:

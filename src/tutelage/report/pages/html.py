@@ -1,18 +1,73 @@
-"""Pieces of HTML that pages are made of."""
+"""HTML that cannot be broken by what it shows, and the pieces that pages are made of.
+
+Every text is escaped unless it is `Markup` already. A page needs nothing but itself: no network, and no script unless
+one was put in.
+"""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from html import escape
+from importlib import resources
 
 from tutelage.report import text
-from tutelage.report.animation import Animation, Episode
-from tutelage.report.markup import Markup, element
-from tutelage.report.pictures import Exhibit
+from tutelage.report.facts.students import Episode
+from tutelage.report.plots.pictures import Animation, Exhibit
 from tutelage.runs.evaluate import Result
 
+_VOID = frozenset({"img", "meta", "source"})
+FLAGS = frozenset({"solvable"})  # metrics that mean yes or no; others are amounts, even where all are 0 or 1
 
-class Gap(Exception):
-    """A part of the page that cannot be shown. Its text is a sentence for the reader that says why."""
+# What a page may load: its own pictures and style, and a script only if it is the very one that was put in.
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+class Markup(str):
+    """A piece of finished HTML."""
+
+    __slots__ = ()
+
+
+def element(tag: str, *children: str, **attributes: str) -> Markup:
+    """`<tag attributes>children</tag>`. An attribute that is a Python keyword ends in `_`; `_` within is a hyphen."""
+    opening = tag + "".join(f' {_attribute(k)}="{escape(v)}"' for k, v in attributes.items())
+    return Markup(f"<{opening}>") if tag in _VOID else Markup(f"<{opening}>{join(*children)}</{tag}>")
+
+
+def join(*children: str) -> Markup:
+    """Pieces one after another, texts escaped."""
+    return Markup("".join(c if isinstance(c, Markup) else escape(c) for c in children))
+
+
+def _attribute(name: str) -> str:
+    return name.rstrip("_").replace("_", "-")
+
+
+def document(title: str, *body: Markup, script: str = "") -> str:
+    """A page that needs nothing but itself; what its script adds is a convenience."""
+    policy = POLICY + (f"; script-src 'sha256-{_digest(script)}'" if script else "")
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("title", title),
+        element("style", Markup(resource("page.css"))),
+    )
+    scripts = [element("script", Markup(script))] if script else []
+    return "<!doctype html>\n" + element("html", head, element("body", *body, *scripts), lang="en") + "\n"
+
+
+def resource(name: str) -> str:
+    """A text file of this package."""
+    return resources.files("tutelage.report.pages").joinpath(name).read_text("utf-8")
+
+
+def _digest(script: str) -> str:
+    return b64encode(sha256(script.encode()).digest()).decode()
 
 
 def lead(sentence: str) -> Markup:
@@ -22,7 +77,12 @@ def lead(sentence: str) -> Markup:
 
 def gap(sentence: str) -> Markup:
     """What stands in the place of something that is not there."""
-    return element("p", sentence, class_="gap")
+    return element("p", marked(sentence), class_="gap")
+
+
+def marked(note: str) -> Markup:
+    """What stands between backticks as code."""
+    return join(*(element("code", part) if n % 2 else part for n, part in enumerate(note.split("`"))))
 
 
 def facts(known: Mapping[str, str]) -> Markup:
@@ -49,9 +109,6 @@ def caption(first: str, *others: str) -> Markup:
     return element("figcaption", element("b", first), *(element("span", line) for line in others))
 
 
-FLAGS = frozenset({"solvable"})  # metrics that mean yes or no; others are amounts, even where all are 0 or 1
-
-
 def measures(metrics: Mapping[str, float]) -> list[str]:
     """A level's metrics in words."""
     return [f"{text.words(name)} {_said(value, name in FLAGS)}" for name, value in metrics.items()]
@@ -66,13 +123,13 @@ def with_error(mean: str, error: str) -> tuple[Markup, ...]:
     return (element("span", mean), Markup(" "), element("small", error)) if error else (element("span", mean),)
 
 
-def film(shown: Animation, results: Sequence[Result], *title: str) -> Markup:
+def film(shown: Animation, results: Sequence[Result], title: str) -> Markup:
     """An episode with its outcome; a still picture for those who want nothing to move."""
     e = shown.episode
     still = element("source", srcset=shown.still, media="(prefers-reduced-motion: reduce)")
     alt = f"An episode on {e.level_name}: {_outcome(e)}"
     moving = element("img", src=shown.moving, width=str(shown.width), height=str(shown.height), alt=alt)
-    said = caption(*(title or (e.level_name,)), _outcome(e), *_usual(results, e))
+    said = caption(title, _outcome(e), *_usual(results, e))
     kind = "film long" if shown.width > 2 * shown.height else "film"
     return element("figure", element("picture", still, moving), said, class_=kind)
 
