@@ -7,11 +7,13 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
+from tutelage.envs.maze import MazeDomain
 from tutelage.report.facts.comparison import Comparison, Group, gather
 from tutelage.report.plots.figure import Words, finish
-from tutelage.report.plots.levels import _sheet_figure
+from tutelage.report.plots.levels import sheet
 from tutelage.report.plots.lines import MAX_POINTS, Line, Scale, apart, curve, line_sketch
 from tutelage.report.plots.methods import complexity, learning
+from tutelage.runs.browse import Found
 
 
 def rows(seeds: int = 2, points: int = 5, **more) -> list[dict]:
@@ -128,11 +130,14 @@ def test_many_lines_are_told_apart_and_all_labels_stay_within_the_figure() -> No
 
 
 @pytest.mark.parametrize("shape", [(20, 100, 3), (60, 60, 3)])
-@pytest.mark.parametrize("caption", ["score 0.12", "score 0.12, generation 45, and more than fits on one line of it"])
-def test_what_is_said_of_a_picture_stands_below_it(shape, caption) -> None:
-    """However wide the pictures are, and above the pictures of the next row."""
-    pictures = [np.zeros(shape)] * 7
-    figure = _sheet_figure("sheet", 900, Words("Levels", "five in a row"), pictures, [caption] * 7, 5)
+@pytest.mark.parametrize("generation", [4, 10**30])
+def test_what_is_said_of_a_picture_stands_below_it(shape, generation, monkeypatch) -> None:
+    """However wide the pictures are and however much is said, and above the pictures of the next row."""
+    design = MazeDomain().design()
+    monkeypatch.setattr(type(design), "render", lambda self, level: np.zeros(shape))
+    monkeypatch.setattr(type(design), "to_json", lambda self, level: {})
+    found = [Found(0, 1, -1, generation, 0, 0.12, {}, None)] * 7
+    figure = sheet("sheet", Words("Levels", "five in a row"), design, found, 5).draw(900)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     said = [axes.texts[0].get_window_extent(canvas.get_renderer()) for axes in figure.axes]

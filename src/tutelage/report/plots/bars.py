@@ -22,7 +22,6 @@ from tutelage.report.plots.figure import (
     legend_rows,
     name_axes,
     share_axis,
-    write,
 )
 from tutelage.statistics import Interval
 
@@ -63,8 +62,7 @@ def interval_figure(name: str, width: int, text: Words, panels: Sequence[Panel])
     heading = 24 if any(p.title for p in panels) else 0
     between = heading + 34
     canvas = Canvas(name, width, 48 + heading + rows * tall + (rows - 1) * between + 46, 8, 14, top=48 + heading)
-    figure = canvas.figure()
-    write(figure, canvas, text)
+    figure = canvas.figure(text)
     limits = _limits([mark for panel in panels for mark in panel.marks])
     for panel, cell in zip(panels, canvas.cells(rows, columns, (40, between)), strict=False):
         axes = figure.add_axes(cell)
@@ -83,8 +81,7 @@ def bar_figure(name: str, width: int, text: Words, clusters: Sequence[Cluster]) 
     each = NAME + BAR * len(entries) + GAP
     top = 54 + 16 * legend_rows(list(entries), width)
     canvas = Canvas(name, width, top + rows * each + 46, 8, 14, top=top)
-    figure = canvas.figure()
-    write(figure, canvas, text)
+    figure = canvas.figure(text)
     legend(figure, canvas, list(entries.items()), above=16 * legend_rows(list(entries), width))
     limits = _limits([mark for cluster in clusters for mark in cluster.marks])
     for n, cell in enumerate(canvas.cells(1, columns, (36, 0))):

@@ -61,6 +61,16 @@ def _cell(x: object) -> object:
 
 
 @dataclass(frozen=True)
+class Words:
+    """All that is written on a figure but the numbers."""
+
+    title: str
+    subtitle: str = ""
+    x: str = ""
+    y: str = ""
+
+
+@dataclass(frozen=True)
 class Canvas:
     """A figure's name, unique in its page, and its size and margins."""
 
@@ -77,13 +87,19 @@ class Canvas:
         """Width and height within the margins."""
         return self.width - self.left - self.right, self.height - self.top - self.bottom
 
-    def figure(self) -> Figure:
-        """An empty figure of this size."""
-        return Figure(figsize=(self.width / 72, self.height / 72))
+    def figure(self, text: Words) -> Figure:
+        """A figure of this size, empty but for its title and subtitle at the upper left."""
+        figure, upper = Figure(figsize=(self.width / 72, self.height / 72)), 1 - 14 / self.height
+        figure.text(0, upper, text.title, weight="bold", size=13, va="center")
+        figure.text(0, upper - 17 / self.height, text.subtitle, size=SMALL, alpha=0.7, va="center")
+        return figure
 
-    def axes(self) -> Axes:
-        """Empty axes that fill the margins of a new figure."""
-        return self.figure().add_axes(self.share((self.left, self.bottom, *self.room)))
+    def axes(self, text: Words) -> tuple[Figure, Axes]:
+        """A new figure with named axes that fill its margins."""
+        figure = self.figure(text)
+        axes = figure.add_axes(self.share((self.left, self.bottom, *self.room)))
+        name_axes(axes, text)
+        return figure, axes
 
     def share(self, box: Box) -> Box:
         """Left, bottom, width and height as shares of the figure."""
@@ -97,16 +113,6 @@ class Canvas:
         lefts = [self.left + c * (width + gap[0]) for c in range(columns)]
         bottoms = [self.bottom + (rows - 1 - r) * (height + gap[1]) for r in range(rows)]
         return [self.share((left, bottom, width, height)) for bottom in bottoms for left in lefts]
-
-
-@dataclass(frozen=True)
-class Words:
-    """All that is written on a figure but the numbers."""
-
-    title: str
-    subtitle: str = ""
-    x: str = ""
-    y: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,13 +169,6 @@ def styled(salt: str) -> AbstractContextManager[None]:
         "text.parse_math": False,
     }
     return matplotlib.rc_context(settings)
-
-
-def write(figure: Figure, canvas: Canvas, text: Words) -> None:
-    """Title and subtitle at the upper left."""
-    upper = 1 - 14 / canvas.height
-    figure.text(0, upper, text.title, weight="bold", size=13, va="center")
-    figure.text(0, upper - 17 / canvas.height, text.subtitle, size=SMALL, alpha=0.7, va="center")
 
 
 def name_axes(axes: Axes, text: Words) -> None:

@@ -28,11 +28,55 @@ from tutelage.report.plots.figure import (
     legend,
     name_axes,
     shades,
-    write,
 )
 
 COLUMNS = 4
 SOLVED_MAP = "cividis"  # legible to the colour-blind
+
+
+def generations(name: str, design: DesignSpace, f: Frontier) -> Sketch:
+    """Four generations of one line: each level, and the return and positive value loss of every checkpoint on it."""
+    chosen = [f.line[i] for i in evenly(len(f.line), COLUMNS)]
+    words = Words("Four generations of one level", "what students of several updates make of them")
+    titles = [f"generation {f.found[n].generation}" for n in chosen]
+    pictures = [design.render(f.found[n].level) for n in chosen]
+    rows = (("return", f.trials.returns[:, chosen]), ("PVL", f.trials.pvl[:, chosen]))
+    hues = shades(len(f.labels))
+
+    def draw(width: int) -> Figure:
+        wide = width >= WIDE
+        left, gap, bar, top = 60, 28 if wide else 12, 110 if wide else 84, 68 if wide else 100
+        column = (width - left - 4 - gap * (len(titles) - 1)) / len(titles)
+        shown = min(column, 190.0)
+        canvas = Canvas(name, width, round(top + 22 + shown + 2 * (bar + 24)), left, 4, top=top)
+        figure = canvas.figure(words)
+        legend(figure, canvas, list(zip(f.labels, hues, strict=True)), above=18 if wide else 50)
+        y = canvas.height - top - 18 - shown
+        for n, (title, picture) in enumerate(zip(titles, pictures, strict=True)):
+            x = left + n * (column + gap)
+            short = title if wide else title.replace("generation", "gen.")
+            figure.text(x / width, (y + shown + 10) / canvas.height, short, size=SMALL, va="center")
+            axes = figure.add_axes(canvas.share((x, y, shown, shown)))
+            axes.imshow(picture, interpolation="none")
+            axes.set_axis_off()
+            for r, (label, values) in enumerate(rows):
+                axes = figure.add_axes(canvas.share((x, y - (r + 1) * (bar + 24) + 14, column, float(bar))))
+                _bars(axes, values[:, n], hues, label if n == 0 else "")
+                axes.set_ylim(min(0.0, values.min()), 1.05 * values.max() or 1)
+        return figure
+
+    ends = "; ".join(f"{t}: {texts.listed([f'{x:.2f}' for x in rows[0][1][:, n]])}" for n, t in enumerate(titles))
+    return Sketch(name, f"Returns at {texts.listed(f.labels)} on {ends}.", _data(f), draw)
+
+
+def _bars(axes: Axes, values: np.ndarray, hues: Sequence[str], label: str) -> None:
+    axes.bar(range(len(values)), values, 0.72, color=hues, linewidth=0)
+    axes.set_xticks([])
+    axes.yaxis.set_major_locator(MaxNLocator(3, steps=STEPS))
+    if label:
+        axes.set_ylabel(label, size=SMALL, alpha=0.7)
+    else:
+        axes.tick_params(labelleft=False)
 
 
 def _data(f: Frontier) -> Data:
@@ -47,81 +91,32 @@ def _data(f: Frontier) -> Data:
     return Data(("checkpoint", "id", "generation", "in_line", "return", "solved_rate", "pvl", *metrics), rows)
 
 
-def generations(name: str, design: DesignSpace, f: Frontier) -> Sketch:
-    """Four generations of one line: each level, and the return and positive value loss of every checkpoint on it."""
-    chosen = [f.line[i] for i in evenly(len(f.line), COLUMNS)]
-    words = Words("Four generations of one level", "what students of several updates make of them")
-    pictures = [design.render(f.found[n].level) for n in chosen]
-    titles = [f"generation {f.found[n].generation}" for n in chosen]
-    rows = (("return", f.trials.returns[:, chosen]), ("PVL", f.trials.pvl[:, chosen]))
-
-    def draw(width: int) -> Figure:
-        return _generations_figure(name, width, words, titles, pictures, rows, f.labels)
-
-    ends = "; ".join(f"{t}: {texts.listed([f'{x:.2f}' for x in rows[0][1][:, n]])}" for n, t in enumerate(titles))
-    return Sketch(name, f"Returns at {texts.listed(f.labels)} on {ends}.", _data(f), draw)
-
-
-def _generations_figure(
-    name: str,
-    width: int,
-    words: Words,
-    titles: Sequence[str],
-    pictures: Sequence[np.ndarray],
-    rows: Sequence[tuple[str, np.ndarray]],
-    labels: Sequence[str],
-) -> Figure:
-    wide = width >= WIDE
-    left, gap = 60, 28 if wide else 12
-    column = (width - left - 4 - gap * (len(titles) - 1)) / len(titles)
-    shown = min(column, 190.0)
-    bar = 110 if wide else 84
-    top = 48 + (20 if wide else 52)
-    canvas = Canvas(name, width, round(top + 22 + shown + 2 * (bar + 24)), left, 4, top=top)
-    figure, hues = canvas.figure(), shades(len(labels))
-    write(figure, canvas, words)
-    legend(figure, canvas, list(zip(labels, hues, strict=True)), above=18 if wide else 50)
-    for n, (title, picture) in enumerate(zip(titles, pictures, strict=True)):
-        x = left + n * (column + gap)
-        y = canvas.height - top - 18 - shown
-        figure.text(x / width, (y + shown + 10) / canvas.height, _short(title, wide), size=SMALL, va="center")
-        axes = figure.add_axes(canvas.share((x, y, shown, shown)))
-        axes.imshow(picture, interpolation="none")
-        axes.set_axis_off()
-        for r, (label, values) in enumerate(rows):
-            box = (x, y - (r + 1) * (bar + 24) + 14, column, float(bar))
-            _bars(figure.add_axes(canvas.share(box)), values[:, n], hues, label if n == 0 else "")
-            figure.axes[-1].set_ylim(min(0.0, values.min()), 1.05 * values.max() or 1)
-    return figure
-
-
-def _short(title: str, wide: bool) -> str:
-    return title if wide else title.replace("generation", "gen.")
-
-
-def _bars(axes: Axes, values: np.ndarray, hues: Sequence[str], label: str) -> None:
-    axes.bar(range(len(values)), values, 0.72, color=hues, linewidth=0)
-    axes.set_xticks([])
-    axes.yaxis.set_major_locator(MaxNLocator(3, steps=STEPS))
-    if label:
-        axes.set_ylabel(label, size=SMALL, alpha=0.7)
-    else:
-        axes.tick_params(labelleft=False)
-
-
 def bands(name: str, f: Frontier) -> Sketch:
     """Return and positive value loss by band of generations, for every checkpoint."""
     edges = _edges([x.generation for x in f.found])
     names = [f"{low}–{high - 1}" if high - 1 > low else f"{low}" for low, high in edges]
     inside = [[n for n, x in enumerate(f.found) if low <= x.generation < high] for low, high in edges]
-    means = {
-        "return": np.array([f.trials.returns[:, n].mean(axis=1) for n in inside]),
-        "PVL": np.array([f.trials.pvl[:, n].mean(axis=1) for n in inside]),
-    }
+    played = {"return": f.trials.returns, "PVL": f.trials.pvl}
+    means = {label: np.array([values[:, n].mean(axis=1) for n in inside]) for label, values in played.items()}
     words = Words("Bands of generations", f"means over {len(f.found)} levels of one family", "generation")
+    hues = shades(len(f.labels))
 
     def draw(width: int) -> Figure:
-        return _bands_figure(name, width, words, names, means, f.labels)
+        wide = width >= WIDE
+        top = 72 if wide else 104
+        canvas = Canvas(name, width, top + (240 if wide else 420) + 46, 60, 4, top=top)
+        figure = canvas.figure(words)
+        legend(figure, canvas, list(zip(f.labels, hues, strict=True)), above=22 if wide else 54)
+        cells = canvas.cells(1, 2, (70, 0)) if wide else canvas.cells(2, 1, (0, 44))
+        for (label, values), cell in zip(means.items(), cells, strict=True):
+            axes = figure.add_axes(cell)
+            for c, hue in enumerate(hues):
+                places = np.arange(len(names)) + (c - (len(hues) - 1) / 2) * 0.8 / len(hues)
+                axes.bar(places, values[:, c], 0.72 / len(hues), color=hue, linewidth=0)
+            axes.set_xticks(range(len(names)), names)
+            axes.yaxis.set_major_locator(MaxNLocator(4, steps=STEPS))
+            name_axes(axes, Words("", "", words.x, label))
+        return figure
 
     rows = [
         [band, updates, means["return"][b, c], means["PVL"][b, c], len(inside[b])]
@@ -139,64 +134,35 @@ def _edges(generations: Sequence[int], n: int = 4) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pairwise(cuts) if any(a <= g < b for g in generations)]
 
 
-def _bands_figure(
-    name: str, width: int, words: Words, names: Sequence[str], means: dict[str, np.ndarray], labels: Sequence[str]
-) -> Figure:
-    wide = width >= WIDE
-    top = 48 + (24 if wide else 56)
-    canvas = Canvas(name, width, top + (240 if wide else 420) + 46, 60, 4, top=top)
-    figure, hues = canvas.figure(), shades(len(labels))
-    write(figure, canvas, words)
-    legend(figure, canvas, list(zip(labels, hues, strict=True)), above=22 if wide else 54)
-    cells = canvas.cells(1, 2, (70, 0)) if wide else canvas.cells(2, 1, (0, 44))
-    for (label, values), cell in zip(means.items(), cells, strict=True):
-        axes = figure.add_axes(cell)
-        for c, hue in enumerate(hues):
-            places = np.arange(len(names)) + (c - (len(hues) - 1) / 2) * 0.8 / len(hues)
-            axes.bar(places, values[:, c], 0.72 / len(hues), color=hue, linewidth=0)
-        axes.set_xticks(range(len(names)), names)
-        axes.yaxis.set_major_locator(MaxNLocator(4, steps=STEPS))
-        name_axes(axes, Words("", "", words.x, label))
-    return figure
-
-
 def difficulty(name: str, f: Frontier, classes: Container[str]) -> Sketch | None:
     """Solved rate over the domain's first two amounts, a panel for each checkpoint; None where it has only one."""
-    metrics = {m: np.array([x.metrics[m] for x in f.found]) for m in f.found[0].metrics}
-    plain = [m for m in metrics if m not in classes]
-    if len(plain) < 2:
+    amounts = [m for m in f.found[0].metrics if m not in classes][:2]
+    if len(amounts) < 2:
         return None
-    x, y = metrics[plain[0]], metrics[plain[1]]
-    across, up = (texts.words(m) for m in plain[:2])
+    x, y = (np.array([level.metrics[m] for level in f.found]) for m in amounts)
+    across, up = map(texts.words, amounts)
     words = Words("What each student can solve", f"{texts.plural(len(f.found), 'level')} of one family", across, up)
 
     def draw(width: int) -> Figure:
-        return _difficulty_figure(name, width, words, x, y, f)
+        panels = len(f.labels)
+        columns = panels if width >= WIDE else min(2, panels)
+        rows = math.ceil(panels / columns)
+        canvas = Canvas(name, width, 96 + rows * 210 + (rows - 1) * 44 + 46, 48, 10, top=96)
+        figure, scale = canvas.figure(words), matplotlib.colormaps[SOLVED_MAP]
+        for n, (label, cell) in enumerate(zip(f.labels, canvas.cells(rows, columns, (26, 44)), strict=False)):
+            axes = figure.add_axes(cell)
+            axes.scatter(x, y, s=26, c=f.trials.solved[n], cmap=scale, vmin=0, vmax=1, linewidths=0.5, edgecolors=GREY)
+            axes.set_title(label, size=SMALL, loc="left")
+            axes.grid(axis="x")
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_locator(MaxNLocator(4, integer=True))
+            axes.tick_params(labelleft=not n % columns)
+            name_axes(axes, Words("", "", across if n >= panels - columns else "", "" if n % columns else up))
+        _solved_bar(figure, canvas)
+        return figure
 
     rates = "; ".join(f"{label} {np.mean(s):.0%}" for label, s in zip(f.labels, f.trials.solved, strict=True))
     return Sketch(name, f"Solved rate over {across} and {up}: {rates}.", _data(f), draw)
-
-
-def _difficulty_figure(name: str, width: int, words: Words, x: np.ndarray, y: np.ndarray, f: Frontier) -> Figure:
-    panels = len(f.labels)
-    columns = panels if width >= WIDE else min(2, panels)
-    rows = math.ceil(panels / columns)
-    canvas = Canvas(name, width, 96 + rows * 210 + (rows - 1) * 44 + 46, 48, 10, top=96)
-    figure = canvas.figure()
-    write(figure, canvas, words)
-    scale = matplotlib.colormaps[SOLVED_MAP]
-    for n, (label, cell) in enumerate(zip(f.labels, canvas.cells(rows, columns, (26, 44)), strict=False)):
-        axes = figure.add_axes(cell)
-        axes.scatter(x, y, s=26, c=f.trials.solved[n], cmap=scale, vmin=0, vmax=1, linewidths=0.5, edgecolors=GREY)
-        axes.set_title(label, size=SMALL, loc="left")
-        axes.grid(axis="x")
-        axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-        axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-        if n % columns:
-            axes.tick_params(labelleft=False)
-        name_axes(axes, Words("", "", words.x if n >= panels - columns else "", "" if n % columns else words.y))
-    _solved_bar(figure, canvas)
-    return figure
 
 
 def _solved_bar(figure: Figure, canvas: Canvas) -> None:

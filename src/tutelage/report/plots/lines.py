@@ -26,9 +26,7 @@ from tutelage.report.plots.figure import (
     Sketch,
     Words,
     count_axis,
-    name_axes,
     share_axis,
-    write,
 )
 from tutelage.statistics import Summary
 
@@ -117,16 +115,13 @@ def line_sketch(
 
 def line_figure(canvas: Canvas, text: Words, lines: Sequence[Line], scale: Scale) -> Figure:
     """The lines, their bands, and their names to the right."""
-    axes = canvas.axes()
+    figure, axes = canvas.axes(text)
     for line in lines:
         axes.fill_between(line.x, line.low, line.high, color=line.colour, alpha=0.2, linewidth=0)
         axes.plot(line.x, line.y, color=line.colour, linestyle=line.dash, linewidth=2, solid_joinstyle="round")
     _scale(axes, lines, scale, canvas.room[0])
-    assert isinstance(axes.figure, Figure)
-    write(axes.figure, canvas, text)
-    name_axes(axes, text)
     _label_ends(axes, canvas, end_labels(lines, scale), lines)
-    return axes.figure
+    return figure
 
 
 def end_labels(lines: Sequence[Line], scale: Scale) -> list[str]:
