@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -213,4 +213,11 @@ def _recorder(env: Env, greedy: bool):
         returns = last.returns[0]
         return states, Outcome(returns, last.length[0], env.solved(returns))
 
-    return jax.jit(play)
+    return jax.jit(play, compiler_options=_quick() if jax.default_backend() == "cpu" else None)
+
+
+def _quick() -> dict[str, Any]:
+    """One episode is played in moments: XLA compiles its program three times as fast if it does not optimise it."""
+    return {"xla_backend_optimization_level": 0} | (
+        {"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 11) else {}
+    )

@@ -15,7 +15,7 @@ from tutelage.report.facts.runs import Member, Missing
 from tutelage.report.facts.students import LEVELS, Trials, trials
 from tutelage.runs.browse import Found, Holdings, best_of
 
-BEST = LEVELS  # levels of highest regret that the paper looks at
+BEST = 100  # levels of highest regret that the paper looks at
 MIN_PETALS = 4  # a rose with fewer says nothing
 
 Thing = TypeVar("Thing")
@@ -136,16 +136,15 @@ class Findings:
         return Composition(self.group.label, tuple(found), shares) if found else None
 
     def roses(self, petals: Sequence[str]) -> list[Rose]:
-        """The best levels that were solved, at up to three landmarks of the first seed."""
+        """The best levels that were solved at least once in training, at up to three landmarks of the first seed."""
         member, first = self.best[0]
         if len(petals) < MIN_PETALS:
             return []
         found = []
         for updates in landmarks(member, 3):
             held = next(x.first(BEST) for _, x in self._held(member, updates) if x.seed == first.seed)
-            solved = trials(member, held.seed, [updates], held.levels).solved[0] > 0
             values = np.stack([held.metrics[name] for name in petals], axis=1)
-            found.append(Rose(self.group.label, updates, np.nan_to_num(values[solved])))
+            found.append(Rose(self.group.label, updates, np.nan_to_num(values[_solved(member, updates, held)])))
         return found
 
     @property
@@ -202,6 +201,13 @@ def readable(read: Callable[[Thing], Readable], things: Iterable[Thing]) -> list
     if gone and not found:
         raise Missing(" ".join(gone))
     return found
+
+
+def _solved(member: Member, updates: int, held: Holdings) -> np.ndarray:
+    """Which levels of a buffer some episode solved, by the largest return that was seen on each."""
+    buffer, place = member.buffer(updates), member.place(held.seed)
+    returns = dict(zip(buffer.id[place].tolist(), buffer.best_return[place].tolist(), strict=True))
+    return np.asarray(member.domain.env().solved(np.array([returns[i] for i in held.history["id"].tolist()])))
 
 
 def _family(member: Member, x: Holdings) -> Family | None:

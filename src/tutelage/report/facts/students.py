@@ -18,7 +18,7 @@ from tutelage.runs.evaluate import Result, by_level, record
 from tutelage.student.ppo import PPO
 from tutelage.student.rollout import episodes, gae, rollout
 
-LEVELS = 100  # played at once; fewer are filled up, so that one program plays them all
+LEVELS = 60  # played at once; fewer are filled up, so that one program plays them all
 PASSES = 2  # rollouts; in each a level is played as often as it fits
 WATCHABLE = 1000  # steps; levels with a longer time limit are left to the table
 OFTEN = 0.5  # of the episodes on a level solved

@@ -13,6 +13,7 @@ from tutelage.report.facts.runs import Missing, open_runs
 from tutelage.report.pages.binder import Binder
 from tutelage.report.pages.chapters import CHAPTERS, Chapter, Volume
 from tutelage.report.pages.html import Markup, document, element, facts, gap, join, marked, resource
+from tutelage.runs.flags import tell_xla
 from tutelage.runs.run import Run
 from tutelage.runs.storage import write_atomically
 from tutelage.statistics import Summary
@@ -34,6 +35,8 @@ def report(
     runs, notes = open_runs(paths)
     if not runs:
         raise UserError(" ".join(["There is no run to report.", *notes]))
+    for run in runs:
+        tell_xla(run.config.env)
     return write_report(runs, out, suite=suite, film=film, notes=notes, on_chapter=on_chapter)
 
 

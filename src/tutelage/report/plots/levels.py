@@ -98,7 +98,10 @@ def family_tree(name: str, tree: Tree) -> Sketch:
 def rose_plot(name: str, measures: Sequence[str], roses: Sequence[Rose], hues: Mapping[str, str]) -> Sketch:
     """A petal for each measure, a line for each level; every measure from 0 to the largest value of any rose."""
     largest = np.max([rose.values.max(axis=0) for rose in roses if len(rose.values)], axis=0)
-    words = Words("Solved levels of highest regret", "every line is a level; petals run from 0 to the largest value")
+    words = Words(
+        "Solved levels of highest regret",
+        "a line for each that was solved in training; petals run from 0 to the largest value",
+    )
     angles = np.linspace(0, 2 * np.pi, len(measures), endpoint=False)
 
     def draw(width: int) -> Figure:
