@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+import jax.numpy as jnp
 import numpy as np
 
 from tutelage.report.facts.ancestry import Pedigree, Tree, concentration, largest_family
@@ -207,7 +208,8 @@ def _solved(member: Member, updates: int, held: Holdings) -> np.ndarray:
     """Which levels of a buffer some episode solved, by the largest return that was seen on each."""
     buffer, place = member.buffer(updates), member.place(held.seed)
     returns = dict(zip(buffer.id[place].tolist(), buffer.best_return[place].tolist(), strict=True))
-    return np.asarray(member.domain.env().solved(np.array([returns[i] for i in held.history["id"].tolist()])))
+    seen = jnp.array([returns[i] for i in held.history["id"].tolist()])
+    return np.asarray(member.domain.env().solved(seen))
 
 
 def _family(member: Member, x: Holdings) -> Family | None:
