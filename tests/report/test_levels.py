@@ -76,7 +76,7 @@ def test_the_best_levels_are_those_of_highest_score(three_runs) -> None:
     assert [x.seed for _, x in found] == [0, 1]
     for _, x in found:
         assert len(x) == 20
-        assert x.history["id"][:3].tolist() == [19, 18, 17]
+        assert x.record.id[:3].tolist() == [19, 18, 17]
         assert x.found(0).score == pytest.approx(0.19)
         assert set(x.metrics) == {"blocks", "path_length", "solvable"}
         assert [f.id for f in x.first(2)] == [19, 18]

@@ -156,7 +156,7 @@ def test_trials_tell_levels_apart(one) -> None:
     """A student that never moves solves nothing; where no episode is solved the return is 0."""
     member = one.groups[0].members[0]
     held = Findings(one.groups[0]).best[0][1]
-    found = trials(member, 0, [6], jax.tree.map(lambda x: x[:14], held.levels))
+    found = trials(member, 0, [6], jax.tree.map(lambda x: x[:14], held.record.level))
     assert found.solved.shape == (1, 14)
     np.testing.assert_array_equal(found.returns > 0, found.solved > 0)
 

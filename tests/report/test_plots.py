@@ -136,7 +136,7 @@ def test_what_is_said_of_a_picture_stands_below_it(shape, generation, monkeypatc
     design = MazeDomain().design()
     monkeypatch.setattr(type(design), "render", lambda self, level: np.zeros(shape))
     monkeypatch.setattr(type(design), "to_json", lambda self, level: {})
-    found = [Found(0, 1, -1, generation, 0, 0.12, {}, None)] * 7
+    found = [Found(None, 1, -1, generation, 0, 0.12, 0, {})] * 7
     figure = sheet("sheet", Words("Levels", "five in a row"), design, found, 5).draw(900)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()

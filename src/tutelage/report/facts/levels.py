@@ -65,9 +65,8 @@ class Family:
     def levels(self, numbers: Sequence[int]) -> Holdings:
         """Some of them, as they were when they were admitted."""
         pedigree = self.tree.pedigree
-        return Holdings.of(
-            pedigree.admitted, pedigree.places[list(numbers)], pedigree.seed, self.member.domain.design()
-        )
+        record = pedigree.admitted.record.at(pedigree.places[list(numbers)])
+        return Holdings.of(record, pedigree.seed, self.member.domain.design())
 
     def frontier(self) -> Frontier:
         """Plays them with the students of up to four checkpoints."""
@@ -84,7 +83,7 @@ class Family:
         others = [others[i] for i in evenly(len(others), LEVELS - len(line))]
         levels = sorted([*line, *others], key=lambda level: (tree.generation(level), level))
         held = self.levels(levels)
-        played = trials(self.member, tree.pedigree.seed, checkpoints, held.levels)
+        played = trials(self.member, tree.pedigree.seed, checkpoints, held.record.level)
         return Frontier(tuple(held), tuple(n for n, level in enumerate(levels) if level in line), played)
 
 
@@ -106,7 +105,7 @@ class Findings:
     @cached_property
     def family(self) -> Family | None:
         """The largest family of all seeds among the best levels; None if none of these was edited."""
-        edited = [(member, x) for member, x in self.best if (x.history["generation"] > 0).any()]
+        edited = [(member, x) for member, x in self.best if (x.record.generation > 0).any()]
         if not edited:
             return None
         found = [x for x in readable(lambda x: _family(*x), edited) if x is not None]
@@ -122,7 +121,7 @@ class Findings:
         """At each landmark, for each seed: the share of its best levels that ten ancestors gave rise to."""
         found: dict[int, list[float]] = {}
         for updates, member, x in self._landmarks():
-            share = concentration(Pedigree(member.admitted, x.seed), x.first(BEST).history["id"])
+            share = concentration(Pedigree(member.admitted, x.seed), x.first(BEST).record.id)
             if np.isfinite(share):
                 found.setdefault(updates, []).append(share)
         return found
@@ -208,10 +207,10 @@ def _solved(member: Member, updates: int, held: Holdings) -> np.ndarray:
     """Which levels of a buffer some episode solved, by the largest return that was seen on each."""
     buffer, place = member.buffer(updates), member.place(held.seed)
     returns = dict(zip(buffer.id[place].tolist(), buffer.best_return[place].tolist(), strict=True))
-    seen = jnp.array([returns[i] for i in held.history["id"].tolist()])
+    seen = jnp.array([returns[i] for i in held.record.id.tolist()])
     return np.asarray(member.domain.env().solved(seen))
 
 
 def _family(member: Member, x: Holdings) -> Family | None:
-    tree = largest_family(Pedigree(member.admitted, x.seed), x.history["id"])
+    tree = largest_family(Pedigree(member.admitted, x.seed), x.record.id)
     return None if tree is None else Family(member, tree)
