@@ -43,11 +43,11 @@ class Binder:
             return element("figure", shown, links, class_="plate")
         return element("div", shown, links, class_="plate")
 
-    def table(self, name: str, table: Table, seeds: Mapping[str, int], others: Mapping[str, Table]) -> Markup:
-        """Writes a table for programs, READMEs and papers; the page's own can be sorted, and has further columns."""
+    def table(self, name: str, table: Table, seeds: Mapping[str, int], shown: Markup) -> Markup:
+        """Writes a table for programs, READMEs and papers; the page shows its own."""
         texts = {"csv": tables.data(table, seeds).csv(), "md": tables.markdown(table), "tex": tables.latex(table)}
         links = self._write("tables", name, {kind: text.encode() for kind, text in texts.items()})
-        return element("div", element("div", tables.html(table, others), class_="scroll"), links, class_="plate")
+        return element("div", element("div", shown, class_="scroll"), links, class_="plate")
 
     def film(self, name: str, shown: Animation) -> Markup:
         """Writes an episode as a file of its own."""

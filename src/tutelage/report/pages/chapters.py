@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 
@@ -17,7 +17,7 @@ from tutelage.report.facts.runs import Member, Missing
 from tutelage.report.facts.students import choose_episode, hardest_first
 from tutelage.report.pages.binder import Binder
 from tutelage.report.pages.html import Markup, caption, element, film, gap, grid, join, lead, measures
-from tutelage.report.pages.tables import Column, Table, level_table
+from tutelage.report.pages.tables import Column, Table, html, level_table
 from tutelage.report.plots import frontier, methods
 from tutelage.report.plots.figure import Sketch, Words
 from tutelage.report.plots.levels import composition, family_tree, rose_plot, sheet
@@ -91,7 +91,8 @@ def _levels(v: Volume, b: Binder) -> Markup:
         said += "★: better than PLR, p < 0.05 by Welch’s t-test over seeds. "
     if any(table.has_paper(n) for n in range(len(columns))):
         said += "Beside ours what the ACCEL paper prints, and the difference in standard errors."
-    written = b.table(f"{c.slug}-levels", table, {g.label: g.seeds for g in c.groups}, _also(c) if v.alone else {})
+    shown = html(replace(table, methods=(c.measure.name,)), _also(c)) if v.alone else html(table, {})
+    written = b.table(f"{c.slug}-levels", table, {g.label: g.seeds for g in c.groups}, shown)
     bars = methods.level_bars(c)
     return join(lead(said), written, b.figure(bars) if bars else "")
 

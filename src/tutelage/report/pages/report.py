@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -120,7 +121,10 @@ def _headline(c: Comparison) -> Markup:
 def _score(c: Comparison, group: Group) -> Markup:
     """The mean over levels, large."""
     s = Summary.of(group.scores(c.measure.of, c.common).mean(axis=1).tolist())
-    mean, _, error = s.text(c.measure.digits).replace("-", "−").partition(" ")
+    if (c.measure.zero, c.measure.one) == (0, 1):
+        mean, error = text.percent(s.mean), f"± {text.percent(s.error)}" * math.isfinite(s.error)
+    else:
+        mean, _, error = s.text(c.measure.digits).replace("-", "−").partition(" ")
     episodes = f"{max(r.episodes for r in group.results):,} episodes each"
     how = f"{text.plural(len(c.common), 'level')}, {text.plural(group.seeds, 'seed')}, {episodes}"
     note = f"Suite {c.suite}: {how}{'; mean ± standard error over seeds' if error else ''}."
