@@ -120,7 +120,7 @@ def test_on_a_package_index_every_link_of_the_readme_is_an_address():
 def commands(page: Path) -> list[str]:
     """What a page tells one to type, in order: lines of sh blocks, and indented ones that begin like a command."""
     text = page.read_text()
-    typed = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).splitlines()
+    typed = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", " ").splitlines()
     outside = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     typed += re.findall(r"^    ((?:tutelage|make|python|pip) .*)", outside, re.MULTILINE)
     typed = [re.sub(r"\s+# .*", "", line).strip() for line in typed]
