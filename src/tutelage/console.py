@@ -111,11 +111,6 @@ def clock(seconds: float) -> str:
     return f"{hours}:{m:02}:{s:02}" if hours else f"{m}:{s:02}"
 
 
-def plus_minus(s: Summary, digits: int = 2) -> str:
-    """mean ± s.e., or the mean alone where one seed tells no error."""
-    return f"{s.mean:.{digits}f}" + ("" if math.isnan(s.error) else f" ± {s.error:.{digits}f}")
-
-
 def results_table(results: Sequence[Result], title: str, *, average: bool = True) -> Table:
     """Solved rate, return and length of every level, and their mean if asked for."""
     table = plain_table(title, "level", "solved rate", "return", "length")
@@ -128,7 +123,7 @@ def results_table(results: Sequence[Result], title: str, *, average: bool = True
 
 
 def _cells(row: dict[str, Summary]) -> list[str]:
-    return [plus_minus(row["solved_rate"]), plus_minus(row["mean_return"]), plus_minus(row["mean_length"], 1)]
+    return [row["solved_rate"].text(), row["mean_return"].text(), row["mean_length"].text(1)]
 
 
 def levels_table(title: str, levels: Sequence[Found], width: int) -> Table:

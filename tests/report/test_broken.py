@@ -115,6 +115,15 @@ def test_what_is_broken_is_named_with_its_reason(whole, tmp_path, file, content)
     assert any(str(broken / file) in note and "left out" in note for note in found.notes), found.notes
 
 
+def test_missing_metrics_are_named_and_nothing_is_said_of_learning(whole, tmp_path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(whole, broken)
+    (broken / "metrics.jsonl").unlink()
+    found = gather(open_runs([broken])[0])
+    assert f"`{broken / 'metrics.jsonl'}` is missing: training writes metrics there" in " ".join(found.notes)
+    assert found.comparisons[0].groups[0].rows == []
+
+
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 @given(data=st.data())
 def test_the_command_ends_with_a_page_or_a_sentence(whole, three_runs, monkeypatch, data) -> None:

@@ -181,6 +181,9 @@ def short_names(paths: Sequence[Path]) -> list[str]:
 def metrics_of(run: Run, notes: list[str]) -> list[Row]:
     """The rows of metrics that can be used; a note says if there are others."""
     path = run.path / "metrics.jsonl"
+    if not path.is_file():
+        notes.append(f"`{path}` is missing: training writes metrics there, so copy it along with the run.")
+        return []
     try:
         rows: list[Any] = run.metrics()
     except UNREADABLE as error:

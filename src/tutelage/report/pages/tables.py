@@ -101,7 +101,7 @@ def _stars(columns: Sequence[Column], values: Sequence[np.ndarray]) -> list[bool
     return [n != at and improves(v, values[at]) for n, v in enumerate(values)]
 
 
-def plus_minus(s: Summary | None, digits: int) -> str:
+def _text(s: Summary | None, digits: int) -> str:
     """0.92 ± 0.06; a dash for nothing."""
     return "–" if s is None else s.text(digits)
 
@@ -127,9 +127,9 @@ def markdown(table: Table) -> str:
 
 
 def _markdown_cells(table: Table, n: int, cell: Cell) -> list[str]:
-    text = plus_minus(cell.ours, table.digits)
+    text = _text(cell.ours, table.digits)
     text = (f"**{text}**" if cell.bold else text) + ("*" if cell.star else "")
-    paper = plus_minus(cell.paper, table.digits) if cell.paper else ""
+    paper = _text(cell.paper, table.digits) if cell.paper else ""
     return [text, paper, signed(cell.difference)] if table.has_paper(n) else [text]
 
 
@@ -214,7 +214,7 @@ def _cells(table: Table, row: Row) -> list[Markup]:
 
 def _ours(digits: int, s: Summary | None, *after: Markup, bold: bool = False, **attributes: str) -> Markup:
     """A cell: a number, its error in small type where there is one, and what comes after it."""
-    mean, _, error = plus_minus(s, digits).partition(" ")
+    mean, _, error = _text(s, digits).partition(" ")
     small = [Markup(" "), element("small", error)] if error else []
     shown = [element("span", mean.replace("-", "−")), *small, *after]
     return element("td", *([element("b", *shown)] if bold else shown), data_value=_value(s), **attributes)
