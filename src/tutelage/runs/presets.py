@@ -93,7 +93,7 @@ _DEMO = Config(
     log_every=25,
     eval_every=100,
     checkpoint_every=250,
-    archive_every=0,
+    archive_every=750,
 )
 
 # Lava grids: the same table. It has no fill ratio: half of 10,000 slots, as for mazes, would never be filled from empty

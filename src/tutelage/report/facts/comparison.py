@@ -119,6 +119,11 @@ class Comparison:
         return float(iqm(self.normalised(group)))
 
     @property
+    def repeated(self) -> bool:
+        """Some method has more than one seed, so that there is an error to tell."""
+        return any(group.seeds > 1 for group in self.groups)
+
+    @property
     def leader(self) -> Group | None:
         """The method of the highest mean."""
         known = self.evaluated if self.common else ()

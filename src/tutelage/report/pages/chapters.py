@@ -84,7 +84,8 @@ def _levels(v: Volume, b: Binder) -> Markup:
         raise Missing(_unevaluated(c))
     columns = [Column(g.label, g.method, g.preset, g.scores(c.measure.of, c.levels)) for g in c.evaluated]
     table = level_table(c.measure.digits, c.levels, columns)
-    said = f"{text.sentence_case(c.measure.name)}, mean ± standard error over seeds. "
+    over = "mean ± standard error over seeds" if c.repeated else "of one seed"
+    said = f"{text.sentence_case(c.measure.name)}, {over}. "
     if not v.alone:
         said += "Bold: within one standard error of the best. "
     if any(cell.star for row in table.rows for cell in row.cells):

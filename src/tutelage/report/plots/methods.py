@@ -224,7 +224,8 @@ def level_bars(c: Comparison) -> Sketch | None:
             scaled = measure.normalised(np.array([found.value, found.low, found.high]))
             marks.append(Mark(group.label, hues[group.label], Interval(*scaled.tolist())))
         clusters.append(Cluster(level, marks))
-    words = Words("Held-out levels", "mean over seeds, lines: ± 1 standard error", _score(c))
+    lines = "mean over seeds, lines: ± 1 standard error" if c.repeated else "one seed"
+    words = Words("Held-out levels", lines, _score(c))
     name = f"{c.slug}-levels"
     said = (
         f"{words.title}: {len(c.levels)} levels, {texts.listed([g.label for g in c.evaluated])}; numbers in the table."
@@ -251,4 +252,5 @@ def _score(c: Comparison) -> str:
 
 
 def _bars_are(c: Comparison, what: str = "bars") -> str:
-    return f"{texts.plural(len(c.common), 'level')}; {what}: 95% intervals, stratified bootstrap"
+    how = f"{what}: 95% intervals, stratified bootstrap" if c.repeated else "one seed, which tells no interval"
+    return f"{texts.plural(len(c.common), 'level')}; {how}"
