@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tutelage.report.facts import levels
 from tutelage.report.facts.comparison import Comparison, gather
 from tutelage.report.facts.levels import Composition, Findings, Frontier, Rose, shares_of
 from tutelage.report.facts.runs import Missing
@@ -173,6 +174,15 @@ def test_findings(three) -> None:
     assert shares.shares.sum() == pytest.approx(1)
     assert dr.composition("difficulty", 4) is None
     assert accel.roses(["blocks", "path_length"]) == [], "two measures make no rose"
+
+
+def test_a_rose_has_the_levels_that_were_solved_in_training(one, monkeypatch) -> None:
+    monkeypatch.setattr(levels, "MIN_PETALS", 2)
+    findings = Findings(one.groups[0])
+    early, late = findings.roses(["blocks", "path_length"])
+    assert (early.updates, late.updates) == (3, 6)
+    solved = [f for f in findings.best[0][1] if f.id % 2]
+    np.testing.assert_array_equal(late.values, [[f.metrics["blocks"], f.metrics["path_length"]] for f in solved])
 
 
 def test_a_rose_of_any_measures() -> None:

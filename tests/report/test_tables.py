@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from tutelage.report.measures import Measure
-from tutelage.report.paper import PUBLISHED, published
-from tutelage.report.tables import Cell, Column, Table, data, latex, level_table, markdown
+from tutelage.report.facts.paper import PUBLISHED, published
+from tutelage.report.pages.tables import Cell, Column, Table, data, latex, level_table, markdown
 from tutelage.statistics import Summary
 
 LEVELS = ("16Rooms", "Maze", "a_new_one")
@@ -15,7 +14,7 @@ ACCEL = np.array([[1.0, 0.6, 0.2], [1.0, 0.8, 0.4], [1.0, 0.7, 0.3]])
 
 
 def table(*more: Column) -> Table:
-    return level_table(Measure(), LEVELS, [Column("ACCEL", "accel", "maze/accel", ACCEL), *more])
+    return level_table(2, LEVELS, [Column("ACCEL", "accel", "maze/accel", ACCEL), *more])
 
 
 PLR = Column("Robust PLR", "robust-plr", None, ACCEL - 0.15)
@@ -100,5 +99,5 @@ def test_a_level_that_a_method_did_not_play_has_a_dash() -> None:
 
 
 def test_one_seed_tells_no_error() -> None:
-    one = level_table(Measure(), ("x",), [Column("DR", "dr", None, np.array([[0.5]]))])
+    one = level_table(2, ("x",), [Column("DR", "dr", None, np.array([[0.5]]))])
     assert "| x | **0.50** |" in markdown(one)
