@@ -255,15 +255,17 @@ def _films(v: Volume, b: Binder) -> Markup:
         raise Missing(f"The suite {c.suite} has no level called {v.film}.")
     level = named[0] if named else hardest_first(c.held_out, best.results)[0]
     why = "" if named else f", the hardest level that {best.label} solves"
-    said = f"A student of each method on {level.name}{why}: its first success in a few tries, or else a failure."
-    films = _each(v.findings, lambda f: _film(f"{c.slug}-film-{f.group.slug}", f.group, level, b))
-    return join(lead(said), element("div", films, class_="films"))
+    who = "A student" if v.alone else "A student of each method"
+    said = f"{who} on {level.name}{why}: its first success in a few tries, or else a failure."
+    films = _each(v.findings, lambda f: _film(c, f.group, level, b))
+    return join(lead(said), films if v.alone else element("div", films, class_="films"))
 
 
-def _film(name: str, group: Group, level: TestLevel, b: Binder) -> Markup:
+def _film(c: Comparison, group: Group, level: TestLevel, b: Binder) -> Markup:
     member, episode = readable(lambda member: (member, choose_episode(member, (level,))), group.members)[0]
     shown = animate(member.domain, episode)
-    return element("div", film(shown, member.results, group.label), b.film(name, shown))
+    written = b.film(f"{c.slug}-film-{group.slug}", shown)
+    return element("div", film(shown, member.results, group.label), written)
 
 
 def _making(v: Volume, b: Binder) -> Markup:
