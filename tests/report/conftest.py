@@ -36,6 +36,6 @@ def three_runs(tmp_path_factory) -> dict[str, Run]:
 
 @pytest.fixture
 def results() -> list[Result]:
-    """Of two levels of the suite `small`: one never solved, one by the second seed only."""
+    """Results on two levels of the suite `small`: one never solved, one by the second seed only."""
     rates = {"SBend": (0.0, 0.0), "Choice": (0.0, 0.5)}
     return [Result(name, seed, 20, r, r, 100.0) for name, both in rates.items() for seed, r in enumerate(both)]

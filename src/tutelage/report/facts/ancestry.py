@@ -126,7 +126,7 @@ class Tree:
 
 
 def largest_family(pedigree: Pedigree, ids: np.ndarray, most: int = 24) -> Tree | None:
-    """Of some levels, best first, those that share the most common first ancestor, at most so many.
+    """Those of some levels, best first, that share the most common first ancestor; at most so many.
 
     None if none of them was edited.
     """

@@ -34,7 +34,7 @@ class Group:
 
     @property
     def results(self) -> list[Result]:
-        """Of all members."""
+        """Results of all members on the suite."""
         return [r for member in self.members for r in member.results]
 
     @property
@@ -44,7 +44,7 @@ class Group:
 
     @property
     def seeds(self) -> int:
-        """How many there are."""
+        """How many seeds there are."""
         return sum(len(member.seeds) for member in self.members)
 
     @property

@@ -59,7 +59,7 @@ class Member:
 
     @property
     def results(self) -> list[Result]:
-        """Of the seeds that count."""
+        """Results on the suite of the seeds that count."""
         return [r for r in self.evaluation.results if r.seed in self.seeds] if self.evaluation else []
 
     @property
@@ -69,7 +69,7 @@ class Member:
 
     @property
     def env_steps(self) -> float:
-        """Of all seeds that count together, at the last log point."""
+        """Env steps at the last log point of all seeds that count together."""
         return sum(row.get("env_steps", 0) for row in self.rows if row["updates"] == self.rows[-1]["updates"])
 
     @property
