@@ -88,8 +88,9 @@ def test_its_levels_are_listed(run, tmp_path):
         assert found["metrics"] == {"pits": len(pits), "state": min(len(pits) // 3, 2)}
 
 
-def test_it_is_reported_on(run, tmp_path):
+def test_it_is_reported_on_in_its_own_terms(run, tmp_path):
     assert cli.main(["report", str(run.path), "--out", str(tmp_path / "report")]) == 0
     html = (tmp_path / "report" / "index.html").read_text("utf-8")
-    for said in ("road", "Patched"):
+    for said in ("road", "Patched", "distance", "smooth", "broken"):
         assert said in html
+    assert "extremely challenging" not in html

@@ -29,11 +29,6 @@ class Admitted(Record):
     def __len__(self) -> int:
         return len(self.id)
 
-    @property
-    def levels(self) -> Level:
-        """The levels alone, stacked."""
-        return self.level
-
     def find(self, seed: int, level_id: int) -> int:
         """The position of a level, by the seed it belongs to and its id."""
         hits = np.flatnonzero((self.seed == seed) & (self.id == level_id))
