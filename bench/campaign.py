@@ -186,7 +186,7 @@ def _standing(folder: Path, name: str) -> str:
 def train(args: argparse.Namespace) -> int:
     """Trains one run, or goes on with it."""
     from tutelage.runs.presets import preset
-    from tutelage.runs.train import Progress, resume
+    from tutelage.runs.train import resume
     from tutelage.runs.train import train as begin
 
     job = named(args.job)

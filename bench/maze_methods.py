@@ -112,7 +112,7 @@ def one(args: argparse.Namespace) -> int:
     from tutelage.runs.evaluate import write_csv
     from tutelage.runs.presets import preset
     from tutelage.runs.run import Run
-    from tutelage.runs.train import Progress, resume
+    from tutelage.runs.train import resume
     from tutelage.runs.train import train as start
 
     [method], until = args.methods, time.monotonic() + args.seconds

@@ -8,7 +8,7 @@ import numpy as np
 
 import tutelage as tut
 from tutelage.runs.run import initial_state
-from tutelage.runs.train import advance
+from tutelage.runs.trainer import advance
 
 
 @dataclass(frozen=True)

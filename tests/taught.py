@@ -10,7 +10,7 @@ import tutelage as tut
 from boxes import signs
 from toys import tiny_maze
 from tutelage.runs.run import initial_state
-from tutelage.runs.train import advance
+from tutelage.runs.trainer import advance
 
 BUFFER = tut.BufferConfig(capacity=24, min_fill=0.3, replay_rate=0.7)
 TEACHER = tut.Teacher(tut.StudentConfig(memory=False, hidden=0, head=8), tut.PPO(learning_rate=1e-3, epochs=1), z=3)

@@ -14,6 +14,7 @@ from tutelage.console import StatusLine, levels_table
 from tutelage.runs import config as configs
 from tutelage.runs import evaluate
 from tutelage.runs.browse import Found
+from tutelage.runs.evaluations import Subject
 
 SMALL = "--env.size 5 --env.max-steps 20 --student.no-memory --student.hidden 16 --student.head 8 --slots 8 --steps 24"
 SHORT = "--method.buffer.capacity 24 --ppo.epochs 1 --updates 4 --log-every 2 --checkpoint-every 2 --eval-every 0"
@@ -197,7 +198,9 @@ def test_levels_of_ones_own_are_played(capsys, run, tmp_path):
     code, out, _ = call(capsys, "eval", run, "--levels", tmp_path / "mine.json", "--episodes", 2)
     assert code == 0
     assert "mine.json[0]" in out
-    assert (run / "evals" / "mine-00000004.csv").exists()
+    (table,) = (run / "evals").glob("file-mine-*-00000004.csv")
+    assert Subject.of(table.name).kind == "levels"
+    assert [r.level for r in evaluate.read_csv(table)] == ["mine.json[0]"] * 2
 
 
 @pytest.mark.parametrize(

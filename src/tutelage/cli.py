@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -15,18 +16,30 @@ import jax
 import tyro
 from PIL import Image
 from rich.console import Console
+from rich.text import Text
 
 from tutelage import __version__
-from tutelage.console import ProgressLine, StatusLine, clock, levels_table, plain_table, results_table
-from tutelage.errors import UserError
+from tutelage.console import (
+    ProgressLine,
+    StatusLine,
+    clock,
+    levels_table,
+    plain_table,
+    results_table,
+    terminal,
+)
+from tutelage.errors import UserError, explain
 from tutelage.runs import bench as benches
 from tutelage.runs import config as configs
 from tutelage.runs import evaluate as evaluation
 from tutelage.runs import presets
 from tutelage.runs import worst_case as worst_cases
 from tutelage.runs.config import Config, E, M
+from tutelage.runs.evaluations import Subject
 from tutelage.runs.flags import tell_xla
 from tutelage.runs.run import Run
+from tutelage.runs.signals import Interrupted
+from tutelage.runs.storage import make_folder, write_atomically
 from tutelage.runs.train import resume as resume_run
 from tutelage.runs.train import train as train_run
 
@@ -172,7 +185,7 @@ class Demo:
 class App:
     """Where the commands print."""
 
-    console: Console = field(default_factory=lambda: Console(highlight=False))
+    console: Console = field(default_factory=terminal)
 
     def train(self, args: list[str]) -> None:
         """`tutelage train`."""
@@ -184,7 +197,7 @@ class App:
         tell_xla(command.config.env)
         self._say(f"{name or command.config.env.name} → {path}, on {benches.device_name()}")
         with self._progress(command.config) as line:
-            train_run(command.config, path, on_progress=line)
+            train_run(command.config, path, on_progress=line, warn=self._warn)
         self._done(path, began)
 
     def resume(self, c: Resume) -> None:
@@ -192,7 +205,7 @@ class App:
         run, began = Run(c.dir), time.monotonic()
         tell_xla(run.config.env)
         with self._progress(run.config) as line:
-            resume_run(c.dir, on_progress=line, warn=lambda text: self.console.print(text, style="yellow"))
+            resume_run(c.dir, on_progress=line, warn=self._warn)
         self._done(c.dir, began)
 
     def eval(self, c: Eval) -> None:
@@ -208,13 +221,14 @@ class App:
             raise UserError("--generator goes with --cvar only.")
         if c.levels is not None and (c.real or c.suite is not None):
             raise UserError("--levels goes with neither --suite nor --real: its levels are played in the env itself.")
-        chosen = run.suite(c.suite, real=c.real) if c.levels is None else (c.levels.stem, run.suite_from(c.levels))
-        name, suite = chosen
-        updates = run.checkpoints[-1] if c.checkpoint is None and run.checkpoints else c.checkpoint
-        students = run.students(updates)
+        if c.levels is None:
+            name, suite = run.suite(c.suite, real=c.real)
+        else:
+            name, suite = run.suite_from(c.levels)
+        updates, state = run.snapshot(c.checkpoint)
         with StatusLine(self.console) as status:
             results = evaluation.evaluate(
-                students,
+                state.learner.student,
                 run.config.all_seeds,
                 suite,
                 c.episodes,
@@ -222,17 +236,22 @@ class App:
                 together=not c.real,  # the original plays on the host, where episodes take room
                 on_level=status.update,
             )
-        path = c.dir / "evals" / f"{name}-{updates:08d}{'-greedy' * c.greedy}{'-real' * c.real}.csv"
-        evaluation.write_csv(path, results)
         title = f"{name}: {_seeds(run)}, {c.episodes} episodes each, update {updates:,}"
         self.console.print(results_table(results, title))
-        self._say(f"mean ± standard error over seeds; written to {path}")
+        kind = "suite" if c.levels is None else "levels"
+        self._keep(run, Subject(name, updates, kind, greedy=c.greedy, real=c.real), results)
+
+    def _keep(self, run: Run, subject: Subject, results: Sequence[evaluation.Result]) -> None:
+        path = run.path / "evals" / subject.file_name
+        kept = evaluation.write_csv(path, results)
+        told = f"written to {path}" if kept else f"not written: {path} is of more episodes"
+        self._say(f"mean ± standard error over seeds; {told}")
 
     def _worst_case(self, c: Eval, run: Run) -> None:
         if c.real or c.suite is not None:
             raise UserError("--cvar goes with neither --suite nor --real: it plays random levels in the env itself.")
         count = worst_cases.LEVELS if c.levels is None else _whole_number(str(c.levels))
-        updates = run.checkpoints[-1] if c.checkpoint is None and run.checkpoints else c.checkpoint
+        updates, _ = run.snapshot(c.checkpoint)
         with StatusLine(self.console) as status:
             results = worst_cases.worst_case_of(
                 run,
@@ -243,12 +262,9 @@ class App:
                 greedy=c.greedy,
                 on_progress=status.update,
             )
-        source = "" if c.generator is None else "-" + c.generator.replace("/", "-")
-        path = c.dir / "evals" / f"cvar-{updates:08d}-{count}-levels{source}{'-greedy' * c.greedy}.csv"
-        evaluation.write_csv(path, results)
         title = f"{count:,} random levels: {_seeds(run)}, {c.episodes} + {c.episodes} episodes each, update {updates:,}"
         self.console.print(results_table(results, title, average=False))
-        self._say(f"mean ± standard error over seeds; written to {path}")
+        self._keep(run, Subject(c.generator or "", updates, "worst", count, c.greedy), results)
 
     def levels(self, c: Levels) -> None:
         """`tutelage levels`."""
@@ -260,13 +276,15 @@ class App:
         self._say("gen: edits since the first ancestor; born: student update of admission; score: estimate of regret")
         design = run.config.env.design()
         if c.png is not None:
-            c.png.mkdir(parents=True, exist_ok=True)
+            make_folder(c.png)
             for n, level in enumerate(shown):
-                Image.fromarray(design.render(level.level)).save(c.png / f"{n:03d}-seed{level.seed}-{level.id}.png")
+                picture = io.BytesIO()
+                Image.fromarray(design.render(level.level)).save(picture, format="png")
+                write_atomically(c.png / f"{n:03d}-seed{level.seed}-{level.id}.png", picture.getvalue())
             self._say(f"{len(shown)} pictures in {c.png}")
         if c.json is not None:
             data = [{**level.facts(), "level": design.to_json(level.level)} for level in shown]
-            c.json.write_text(json.dumps(data, indent=1) + "\n")
+            write_atomically(c.json, (json.dumps(data, indent=1) + "\n").encode())
             self._say(f"{len(shown)} levels in {c.json}")
 
     def report(self, c: Report) -> None:
@@ -276,7 +294,7 @@ class App:
         with StatusLine(self.console) as status:
             gathered = report(c.dirs, c.out, suite=c.suite, film=c.film, on_chapter=status.update)
         for note in gathered.notes:
-            self.console.print(note, style="yellow", soft_wrap=True, markup=False)
+            self._warn(note)
         self._say(f"Open {c.out / 'index.html'} in a browser; figures, tables and their data lie beside it.")
 
     def presets(self, c: Presets) -> None:
@@ -316,13 +334,13 @@ class App:
             f"ACCEL on {config.env.size}×{config.env.size} mazes, from empty rooms; {config.updates:,} student updates."
         )
         with self._progress(config) as line:
-            run = train_run(config, path, on_progress=line)
+            run = train_run(config, path, on_progress=line, warn=self._warn)
         self._say(f"Trained in {clock(time.monotonic() - began)}. Now levels it has never seen:")
         results = run.evaluate("small", episodes=100)
-        evaluation.write_csv(path / "evals" / f"small-{config.updates:08d}.csv", results)
+        evaluation.write_csv(path / "evals" / Subject("small", config.updates).file_name, results)
         self.console.print(results_table(results, "Held-out mazes, 100 episodes each"))
         page = path / "index.html"
-        with self.console.status("drawing the page"):
+        with self.console.status(Text("drawing the page")):
             write_report([run], path)
         self._say(f"Open {page} in a browser. The levels themselves: tutelage levels {path} --png {path}/pictures")
 
@@ -337,6 +355,9 @@ class App:
     def _rows(self, rows: Sequence[tuple[str, str]]) -> None:
         for label, text in rows:
             self.console.print(f"{label:32}{text}", soft_wrap=True)
+
+    def _warn(self, text: str) -> None:
+        self.console.print(text, style="yellow", soft_wrap=True)
 
     def _say(self, text: str) -> None:
         self.console.print(text, soft_wrap=True)
@@ -421,19 +442,32 @@ def _keep_compiled_programs() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Runs the command line. 0: done; 2: something in the call must be put right; 130: interrupted."""
+    """Runs the command line. 0: done; 2: something must be put right; 128 + n: ended by signal n."""
     _keep_compiled_programs()
+    _print_anything()
     try:
         _dispatch(list(sys.argv[1:] if args is None else args))
-    except UserError as error:
-        print(f"tutelage: {error}", file=sys.stderr)
-        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Interrupted as stop:
+        print(stop, file=sys.stderr)
+        return 128 + stop.number
     except KeyboardInterrupt:
         print("Stopped. `tutelage resume DIR` goes on from the last checkpoint.", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (UserError, OSError, MemoryError, RuntimeError) as error:
+        if (sentence := explain(error)) is None:
+            raise
+        print(f"tutelage: {sentence}", file=sys.stderr)
+        return 2
     return 0
+
+
+def _print_anything() -> None:
+    """Names of files may hold bytes that are no text, and not every terminal has every character."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 if __name__ == "__main__":

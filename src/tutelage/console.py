@@ -15,10 +15,15 @@ from rich.text import Text
 
 from tutelage.runs.browse import Found
 from tutelage.runs.evaluate import Result, by_level, overall
-from tutelage.runs.train import Progress
+from tutelage.runs.trainer import Progress
 from tutelage.statistics import Summary
 
 QUIET_SECONDS = 30.0  # between lines where the output is not a terminal
+
+
+def terminal() -> Console:
+    """Where the commands print. Text is printed as it is: paths and names may hold what Rich takes for markup."""
+    return Console(highlight=False, markup=False, emoji=False)
 
 
 class ProgressLine(AbstractContextManager["ProgressLine"]):
@@ -65,7 +70,7 @@ class StatusLine(AbstractContextManager["StatusLine"]):
     def update(self, text: str) -> None:
         """Shows this from now on."""
         if self._console.is_terminal:
-            self._status.update(text)
+            self._status.update(Text(text))
         elif time.monotonic() - self._last_line > QUIET_SECONDS:
             self._last_line = time.monotonic()
             self._console.print(f"{text} …", soft_wrap=True)

@@ -1,7 +1,60 @@
-"""The one exception that is meant for a person."""
+"""What is meant for a person: errors that the user can put right, and how they are worded."""
 
 from __future__ import annotations
+
+import reprlib
+
+LONGEST = 80  # characters of a value that are shown
 
 
 class UserError(Exception):
     """Something the user can put right. Its text is one clear sentence that says how."""
+
+
+def explain(error: BaseException) -> str | None:
+    """A sentence about a failure that no program can rule out, or None for a mistake of this program.
+
+    A disk may be full and a file be forbidden; memory may not suffice; JAX may not find its device.
+    """
+    if isinstance(error, UserError):
+        return str(error) if str(error).endswith((".", "!", "?")) else f"{error}."
+    if isinstance(error, OSError) and error.errno is not None:
+        return f"{named(error)}{reason(error)}."
+    if isinstance(error, MemoryError) or _is_jax(error, "RESOURCE_EXHAUSTED"):
+        return "Memory does not suffice: fewer --seeds, --slots or --steps need less."
+    if isinstance(error, RuntimeError) and "Unable to initialize backend" in str(error):
+        return f"JAX finds no such device: {one_line(str(error), 300)}"
+    return None
+
+
+def _is_jax(error: BaseException, status: str) -> bool:
+    return type(error).__name__ in ("JaxRuntimeError", "XlaRuntimeError") and status in str(error)
+
+
+def named(error: OSError) -> str:
+    """The file an error is about, ready to be put before the reason."""
+    names = [one_line(str(name), 200) for name in (error.filename, error.filename2) if name is not None]
+    return f"{' → '.join(names)}: " if names else ""
+
+
+def reason(error: BaseException) -> str:
+    """Why something failed, in the system's words."""
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    return one_line(text, 200)
+
+
+def shown(value: object) -> str:
+    """A value from outside as it stands in a sentence: at most so long, on one line."""
+    try:
+        return one_line(_short.repr(value), LONGEST)
+    except (ValueError, RecursionError):  # such as an integer of very many digits
+        return f"a very large {type(value).__name__}"
+
+
+_short = reprlib.Repr(maxlevel=3, maxdict=8, maxlist=8, maxtuple=8, maxset=8, maxstring=60, maxlong=40, maxother=60)
+
+
+def one_line(text: str, longest: int) -> str:
+    """Without line breaks and characters that steer a terminal, and cut where it is too long."""
+    text = "".join(c if c.isprintable() else " " for c in text[: longest + 1])
+    return text if len(text) <= longest else text[:longest] + "…"

@@ -7,7 +7,7 @@ import numpy as np
 
 from toys import tiny_maze
 from tutelage.runs.run import initial_state
-from tutelage.runs.train import advance
+from tutelage.runs.trainer import advance
 
 
 def after_updates(config, updates):

@@ -17,8 +17,8 @@ from jaxtyping import Int
 from tutelage.curricula.log import Journal
 from tutelage.curricula.record import Record
 from tutelage.env import Level
-from tutelage.errors import UserError
-from tutelage.runs.storage import Damaged, read_arrays, write_arrays
+from tutelage.errors import UserError, reason
+from tutelage.runs.storage import Damaged, numbered, read_arrays, remove, write_arrays
 
 
 class Admitted(Record):
@@ -39,8 +39,11 @@ class Admitted(Record):
     def lineage(self, seed: int, level_id: int) -> list[int]:
         """Positions of a level's ancestors, the first ancestor first, itself last."""
         where = {int(i): n for n, i in enumerate(self.id) if self.seed[n] == seed}
-        line = [self.find(seed, level_id)]
+        line, seen = [self.find(seed, level_id)], {level_id}
         while (parent := int(self.parent[line[-1]])) >= 0:
+            if parent in seen:
+                raise UserError(f"The levels on disk are damaged: in seed {seed}, level {parent} is its own ancestor.")
+            seen.add(parent)
             if parent not in where:
                 raise UserError(f"The levels on disk are incomplete: seed {seed} lacks level {parent}.")
             line.append(where[parent])
@@ -85,14 +88,14 @@ def read(folder: Path, example: Level, until: int | None = None) -> Admitted:
 
 def segments(folder: Path) -> list[Path]:
     """The files, in order."""
-    return sorted(p for p in folder.glob("*.safetensors") if p.stem.isdigit())
+    return list(numbered(folder, ".safetensors").values())
 
 
 def drop_after(folder: Path, updates: int) -> None:
     """Forgets what was admitted after a checkpoint."""
     for path in segments(folder):
         if int(path.stem) > updates:
-            path.unlink()
+            remove(path)
 
 
 def _read_segment(path: Path, example: Level) -> Admitted:
@@ -101,8 +104,15 @@ def _read_segment(path: Path, example: Level) -> Admitted:
     except Damaged as error:
         raise UserError(f"{path.parent}: {error}.") from error
     leaves, structure = jax.tree.flatten(example)
-    unpacked = [_unpack(arrays[f"level/{i}"], leaf) for i, leaf in enumerate(leaves)]
-    return Admitted(level=jax.tree.unflatten(structure, unpacked), **{name: arrays[name] for name in FACTS})
+    try:
+        unpacked = [_unpack(arrays[f"level/{i}"], leaf) for i, leaf in enumerate(leaves)]
+        facts = {name: arrays[name] for name in FACTS}
+    except (KeyError, ValueError, TypeError) as error:
+        raise UserError(f"{path} holds no levels of this design space ({reason(error)}).") from error
+    shapes = [x.shape for x in unpacked] + [x.shape for x in facts.values()]
+    if shapes != [(len(facts["id"]), *x.shape) for x in leaves] + [(len(facts["id"]),)] * len(FACTS):
+        raise UserError(f"{path} holds no levels of this design space.")
+    return Admitted(level=jax.tree.unflatten(structure, unpacked), **facts)
 
 
 def _pack(x: np.ndarray) -> np.ndarray:

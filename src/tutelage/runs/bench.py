@@ -12,11 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from tutelage.env import Box, Discrete, Domain, Env
+from tutelage.env import Domain, Env
 from tutelage.runs.config import Config
 from tutelage.runs.flags import tell_xla
 from tutelage.runs.run import initial_state
-from tutelage.runs.train import advance
+from tutelage.runs.trainer import advance
+from tutelage.student import distributions
 from tutelage.student.rollout import renewed
 
 
@@ -46,7 +47,7 @@ def env_speed(domain: Domain, envs: int, *, steps: int = 512, repeats: int = 3) 
     key_level, key_reset, key_act = jax.random.split(jax.random.key(0), 3)
     levels = jax.vmap(design.sample)(jax.random.split(key_level, envs))
     opening = jax.jit(jax.vmap(env.reset))(jax.random.split(key_reset, envs), levels)
-    actions = _random_actions(key_act, env.actions, (steps, envs))
+    actions = distributions.uniform(key_act, env.actions, (steps, envs))
     play = player(env)
     seconds = best_of(lambda: play(opening, actions), repeats)
     return EnvSpeed(envs, envs * steps / seconds)
@@ -75,12 +76,6 @@ def player(env: Env) -> Callable[[Any, jax.Array], Any]:
         return lax.scan(step, (openings[0], seen, jnp.arange(envs)), actions)[0][:2]
 
     return play
-
-
-def _random_actions(key: jax.Array, space: Discrete | Box, shape: tuple[int, ...]) -> jax.Array:
-    if isinstance(space, Discrete):
-        return jax.random.randint(key, shape, 0, space.n)
-    return jax.random.uniform(key, (*shape, space.size), minval=space.low, maxval=space.high)
 
 
 def best_of(run: Callable[[], Any], repeats: int) -> float:

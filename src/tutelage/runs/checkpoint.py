@@ -11,11 +11,13 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from tutelage.errors import UserError
-from tutelage.runs.storage import Damaged, fill, named_leaves, read_arrays, write_arrays
+from tutelage.errors import UserError, shown
+from tutelage.runs.storage import Damaged, fill, named_leaves, numbered, read_arrays, remove, write_arrays
 
 SUFFIX = ".safetensors"
 RENAMED = {".buffer.levels": ".buffer.level"}  # parts of arrays' names that older files have, and what they are today
+
+Difference = Callable[[Any], str | None]  # of the config in a header from the one that is asked for
 
 
 def path_of(folder: Path, updates: int) -> Path:
@@ -25,8 +27,7 @@ def path_of(folder: Path, updates: int) -> Path:
 
 def available(folder: Path) -> list[int]:
     """The student updates there are checkpoints of, ascending."""
-    stems = (p.stem for p in folder.glob(f"*{SUFFIX}") if not p.name.startswith("."))
-    return sorted(int(stem) for stem in stems if stem.isdigit())
+    return list(numbered(folder, SUFFIX))
 
 
 def save(folder: Path, updates: int, state: PyTree, config: Mapping[str, Any]) -> None:
@@ -36,11 +37,14 @@ def save(folder: Path, updates: int, state: PyTree, config: Mapping[str, Any]) -
     write_arrays(path_of(folder, updates), arrays, {"updates": updates, "config": config, "tree": tree})
 
 
-def load(folder: Path, updates: int, template: PyTree) -> PyTree:
-    """Reads a checkpoint into the shape of `template`, or raises `Damaged`."""
-    arrays, header = read_arrays(path_of(folder, updates))
+def load(folder: Path, updates: int, template: PyTree, difference: Difference = lambda config: None) -> PyTree:
+    """Reads a checkpoint into the shape of `template`, or raises `Damaged`; a `UserError` if its config differs."""
+    path = path_of(folder, updates)
+    arrays, header = read_arrays(path)
     if header.get("updates") != updates:
-        raise Damaged(f"{path_of(folder, updates).name} is really the checkpoint of update {header.get('updates')}")
+        raise Damaged(f"{path.name} is really the checkpoint of update {shown(header.get('updates'))}")
+    if (text := difference(header.get("config"))) is not None:
+        raise UserError(f"{path} was made with another config: {text}.")
     return fill(template, {todays_name(name): array for name, array in arrays.items()})
 
 
@@ -51,11 +55,13 @@ def todays_name(name: str) -> str:
     return name
 
 
-def load_newest(folder: Path, template: PyTree, warn: Callable[[str], None]) -> tuple[int, PyTree]:
+def load_newest(
+    folder: Path, template: PyTree, warn: Callable[[str], None], difference: Difference = lambda config: None
+) -> tuple[int, PyTree]:
     """The newest checkpoint that is whole; says which ones had to be passed over, and why."""
     for updates in reversed(available(folder)):
         try:
-            return updates, load(folder, updates, template)
+            return updates, load(folder, updates, template, difference)
         except Damaged as error:
             warn(f"Checkpoint {updates} is passed over: {error}.")
     raise UserError(f"{folder} holds no usable checkpoint; start the run again with another --out.")
@@ -65,4 +71,4 @@ def prune(folder: Path, keep: int, archive_every: int) -> None:
     """Removes all but the newest `keep` checkpoints and the archived ones."""
     for updates in available(folder)[:-keep]:
         if not archive_every or updates % archive_every:
-            path_of(folder, updates).unlink(missing_ok=True)
+            remove(path_of(folder, updates))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
+import math
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -16,11 +17,24 @@ import jax
 from tutelage.curricula.accel import ACCEL
 from tutelage.curricula.classroom import Classroom, Curriculum
 from tutelage.env import Domain, HasFormerFields
-from tutelage.errors import UserError
+from tutelage.errors import UserError, one_line, shown
+from tutelage.runs.storage import Damaged, read_json
 from tutelage.student.nets import StudentConfig
 from tutelage.student.ppo import PPO, check_minibatches
 
 FORMAT = 1
+
+# Fields that came later than others: a config without one of them is older, and means its default.
+LATER = frozenset(
+    {"admission", "compass", "crop", "critic", "edit_order", "hero", "new_level", "products", "tolerance"}
+)
+
+# What may differ between a run's config and the checkpoints it goes on from, since it decides no number so far.
+FREE = frozenset({"updates", "log_every", "eval_every", "eval_episodes", "checkpoint_every", "archive_every", "track"})
+
+LARGEST = 2**31 - 1  # integers on the device have 32 bits
+LARGEST_FLOAT = 3.4e38
+MOST_SEEDS = 2**20
 
 E = TypeVar("E", bound=Domain)
 M = TypeVar("M", bound=Curriculum)
@@ -62,12 +76,17 @@ class Config(Generic[E, M]):
     """Where metrics go besides `metrics.jsonl`; needs the extra `track`."""
 
     def __post_init__(self):
+        _check_numbers(self)
         for name in ("slots", "steps", "updates", "seeds", "log_every", "checkpoint_every", "eval_episodes"):
             if getattr(self, name) < 1:
                 raise UserError(f"{_flag(name)} must be at least 1, not {getattr(self, name)}.")
         for name in ("seed", "eval_every", "archive_every"):
             if getattr(self, name) < 0:
                 raise UserError(f"{_flag(name)} must not be negative.")
+        if self.seeds > MOST_SEEDS:
+            raise UserError(f"--seeds must be at most {MOST_SEEDS:,}, not {self.seeds:,}.")
+        if self.seed + self.seeds - 1 > LARGEST:
+            raise UserError(f"--seed and --seeds must not lead beyond seed {LARGEST:,}.")
 
     def classroom(self) -> Classroom:
         """The surroundings of the curriculum; refuses what cannot be trained."""
@@ -98,6 +117,27 @@ class Config(Generic[E, M]):
         return range(self.seed, self.seed + self.seeds)
 
 
+def _check_numbers(config: Config[Any, Any]) -> None:
+    """Every number of a config must be one that the device can hold."""
+    for name, value in numbers(config):
+        if isinstance(value, float) and not (math.isfinite(value) and abs(value) < LARGEST_FLOAT):
+            raise UserError(f"{_flag(name)} must be a finite number, not {value}.")
+        if isinstance(value, int) and abs(value) > LARGEST:
+            raise UserError(f"{_flag(name)} must be at most {LARGEST:,}, not {shown(value)}.")
+
+
+def numbers(value: Any, name: str = "") -> Iterator[tuple[str, int | float]]:
+    """The numbers in a dataclass and in those that it is made of, by dotted name."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield name, value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from numbers(part, name)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            yield from numbers(getattr(value, field.name), f"{name}.{field.name}".lstrip("."))
+
+
 def _misfit(method: Curriculum, env: Domain) -> str:
     from tutelage.runs import presets  # the tables, which hold configs in their turn
 
@@ -126,6 +166,32 @@ def _plain(value: Any) -> Any:
     return getattr(value, "__qualname__", type(value).__qualname__)
 
 
+def difference(data: Any, config: Config[Any, Any], method_name: str) -> str | None:
+    """The first setting in which a config as plain data, such as a checkpoint's header holds, is not this one.
+
+    Settings that decide no number so far may differ. Data of an older version of this program is brought up to date
+    first, where it can be read.
+    """
+    from tutelage.runs import presets
+
+    here = to_json(config, method_name)
+    if data == here:
+        return None
+    try:
+        there = to_json(from_json(data, presets.DOMAINS, presets.METHODS, config.env), data["method"]["name"])
+    except UserError:
+        there = data if isinstance(data, dict) else {}
+    return _first_difference(there, here, "")
+
+
+def _first_difference(there: Any, here: Any, where: str) -> str | None:
+    if isinstance(there, dict) and isinstance(here, dict):
+        names = [name for name in [*here, *(n for n in there if n not in here)] if where or name not in FREE]
+        found = (_first_difference(there.get(n), here.get(n), f"{where}.{n}".lstrip(".")) for n in names)
+        return next((text for text in found if text is not None), None)
+    return None if there == here else f"{where} is {shown(there)} there and {shown(here)} here"
+
+
 def from_json(data: Any, domains: Mapping[str, type], methods: Mapping[str, type], own: Domain | None = None) -> Config:
     """The config that `to_json` wrote. A domain that is in no table must be given as `own`, and be the same."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
@@ -146,8 +212,8 @@ def from_json(data: Any, domains: Mapping[str, type], methods: Mapping[str, type
 def load(path: Path, domains: Mapping[str, type], methods: Mapping[str, type], own: Domain | None = None) -> Config:
     """Reads a `config.json`."""
     try:
-        return from_json(json.loads(path.read_text()), domains, methods, own)
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        return from_json(read_json(path), domains, methods, own)
+    except Damaged as error:
         raise UserError(f"{path} cannot be read as a run configuration ({error}).") from error
     except (UserError, ValueError) as error:
         raise UserError(f"{path}: {error}") from error
@@ -160,19 +226,24 @@ def _of_today(data: Any, domains: Mapping[str, type]) -> Any:
         return data
     fields, sentence = domain.from_former(data)
     if sentence:
-        print(f"tutelage: {sentence}", file=sys.stderr)
+        _say_once(sentence)
     return fields
 
 
+@cache
+def _say_once(sentence: str) -> None:
+    print(f"tutelage: {sentence}", file=sys.stderr)
+
+
 def _named(data: Any, table: Mapping[str, type], what: str) -> Any:
-    if not isinstance(data, dict) or data.get("name") not in table:
-        name = data.get("name") if isinstance(data, dict) else data
-        raise UserError(f"unknown {what} {name!r}; known: {', '.join(table)}.")
-    return _build(table[data["name"]], {k: v for k, v in data.items() if k != "name"}, what + ".")
+    name = data.get("name") if isinstance(data, dict) else data
+    if not isinstance(data, dict) or not isinstance(name, str) or name not in table:
+        raise UserError(f"unknown {what} {shown(name)}; known: {', '.join(table)}.")
+    return _build(table[name], {k: v for k, v in data.items() if k != "name"}, what + ".")
 
 
 def _build(cls: type, data: Any, where: str) -> Any:
-    """A dataclass from plain data: unknown fields and wrong types are refused, missing ones take their default."""
+    """A dataclass from plain data, which must have every field and no other, of the right types."""
     if dataclasses.is_dataclass(data):
         return data
     if not isinstance(data, dict):
@@ -180,7 +251,10 @@ def _build(cls: type, data: Any, where: str) -> Any:
     fields = {f.name for f in dataclasses.fields(cls) if f.init}
     unknown = set(data) - fields
     if unknown:
-        raise UserError(f"unknown field {where}{sorted(unknown)[0]}; known: {', '.join(sorted(fields))}.")
+        raise UserError(f"unknown field {where}{one_line(min(unknown), 80)}; known: {', '.join(sorted(fields))}.")
+    missing = {name for name in fields - set(data) if name not in LATER}
+    if missing:
+        raise UserError(f"the field {where}{min(missing)} is missing.")
     hints = get_type_hints(cls)
     return cls(**{k: _value(hints[k], v, where + k) for k, v in data.items()})
 
@@ -196,12 +270,12 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     if origin is tuple and isinstance(value, list | tuple):
         return tuple(_value(args[0], v, where) for v in value)
     if origin is Literal:
-        accepted = value in args
+        accepted = isinstance(value, str | int | bool) and value in args
     elif hint is float:
-        accepted = isinstance(value, int | float) and not isinstance(value, bool)
+        accepted = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST_FLOAT
         value = float(value) if accepted else value
     else:
         accepted = type(value) is hint
     if not accepted:
-        raise UserError(f"{where} cannot be {value!r}.")
+        raise UserError(f"{where} cannot be {shown(value)}.")
     return value

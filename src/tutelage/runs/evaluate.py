@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
+import io
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +19,8 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from tutelage.env import Env, Level, State, Suite, TestLevel
-from tutelage.runs.storage import write_atomically
+from tutelage.errors import reason
+from tutelage.runs.storage import LARGEST_TEXT, Damaged, make_folder, read, write_atomically
 from tutelage.statistics import Summary
 from tutelage.student import distributions
 
@@ -147,12 +150,23 @@ def evaluate(
     return results
 
 
-def write_csv(path: Path, results: Iterable[Result]) -> None:
-    """One row a level and seed."""
+def write_csv(path: Path, results: Sequence[Result]) -> bool:
+    """One row a level and seed. What is there already stays if it is of more episodes: then this returns False."""
+    if _episodes_in(path) > max((r.episodes for r in results), default=0):
+        return False
     rows = [[f.name for f in fields(Result)], *([*astuple(r)] for r in results)]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = "".join(",".join(_cell(x) for x in row) + "\n" for row in rows)
-    write_atomically(path, text.encode())
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([_cell(x) for x in row] for row in rows)
+    make_folder(path.parent)
+    write_atomically(path, text.getvalue().encode())
+    return True
+
+
+def _episodes_in(path: Path) -> int:
+    try:
+        return min((r.episodes for r in read_csv(path)), default=0)
+    except Damaged:
+        return 0
 
 
 def _cell(x: object) -> str:
@@ -160,12 +174,15 @@ def _cell(x: object) -> str:
 
 
 def read_csv(path: Path) -> list[Result]:
-    """What `write_csv` wrote."""
-    with path.open(newline="") as file:
-        return [
-            Result(r["level"], int(r["seed"]), int(r["episodes"]), *(float(r[k]) for k in _MEANS))
-            for r in csv.DictReader(file)
-        ]
+    """What `write_csv` wrote, or `Damaged`."""
+    try:
+        rows = list(csv.DictReader(io.StringIO(read(path, LARGEST_TEXT).decode(), newline="")))
+        results = [Result(r["level"], int(r["seed"]), int(r["episodes"]), *(float(r[k]) for k in _MEANS)) for r in rows]
+    except (ValueError, KeyError, TypeError, csv.Error) as error:
+        raise Damaged(f"{path.name} cannot be read as an evaluation ({reason(error)})") from error
+    if not all(math.isfinite(getattr(r, name)) for r in results for name in _MEANS):
+        raise Damaged(f"{path.name} holds numbers that are not finite")
+    return results
 
 
 _MEANS = ("solved_rate", "mean_return", "mean_length")

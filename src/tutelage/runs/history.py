@@ -13,13 +13,17 @@ from typing import Any
 import jax
 import jaxlib
 
-from tutelage.runs.metrics import read_jsonl
+from tutelage.errors import shown
+from tutelage.runs.storage import append, read_rows
 
 FILE = "history.jsonl"
 
+# Under the same of these, a resumed run ends bit-identical to one that was never stopped.
+DECISIVE = ("tutelage", "jax", "jaxlib", "equinox", "optax", "device", "threads", "xla_flags", "precision")
 
-def circumstances() -> dict[str, str]:
-    """The versions, the device and the compiler's flags of this process."""
+
+def circumstances() -> dict[str, str | int]:
+    """What the numbers of a training depend on besides its config: versions, device, processors, XLA's flags."""
     import tutelage  # here, since the package itself imports this module
 
     packages = {name: version(name) for name in ("equinox", "optax", "numpy")}
@@ -30,18 +34,41 @@ def circumstances() -> dict[str, str]:
         "jax": jax.__version__,
         "jaxlib": jaxlib.__version__,
         **packages,
+        "threads": _threads(),
+        "precision": str(jax.config.values["jax_default_matmul_precision"] or "default"),
         "device": f"{jax.device_count()} × {device.device_kind}" if jax.device_count() > 1 else device.device_kind,
         **({"xla_flags": flags} if flags else {}),
     }
 
 
+def _threads() -> int:
+    """Processors that this process may use, which is how many threads XLA has on CPUs."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def changes(run: Path) -> list[str]:
+    """What is different from when the run was last worked on, so that numbers may come out differently: a sentence."""
+    before = next((line for line in reversed(read(run)) if line.get("event") == "begin"), None)
+    if before is None:
+        return []
+    here = circumstances()
+    known = [name for name in DECISIVE if name in before or name == "xla_flags"]
+    found = [
+        f"{name} {shown(before.get(name))} → {shown(here.get(name))}"
+        for name in known
+        if before.get(name) != here.get(name)
+    ]
+    if not found:
+        return []
+    return [f"Not bit-identical to a run that was never stopped, as circumstances have changed: {', '.join(found)}."]
+
+
 def write(run: Path, event: str, **facts: Any) -> None:
     """Appends a line."""
     line = {"event": event, "time": datetime.now(UTC).isoformat(timespec="seconds"), **facts}
-    with (run / FILE).open("a") as file:
-        file.write(json.dumps(line) + "\n")
+    append(run / FILE, (json.dumps(line) + "\n").encode())
 
 
 def read(run: Path) -> list[dict[str, Any]]:
-    """All lines."""
-    return read_jsonl(run / FILE)
+    """All lines that can be read."""
+    return read_rows(run / FILE).rows

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import os
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from tutelage.errors import UserError
-from tutelage.runs.storage import write_atomically
+from tutelage.errors import UserError, reason
+from tutelage.runs.storage import Damaged, append, copy_aside, read, read_json, read_rows, write_atomically
+
+EXTRAS = {"tensorboard": "tensorboardX", "wandb": "wandb"}
 
 Row = Mapping[str, Any]
 
@@ -30,33 +35,30 @@ class Sink(Protocol):
 
 
 class JsonLines:
-    """Appends to a file, a JSON object a line; NaN becomes null."""
+    """Appends to a file, a JSON object a line; what is not finite becomes null."""
 
     def __init__(self, path: Path):
-        self._file = path.open("a")
+        self._path = path
+        append(path, b"")
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Appends and flushes."""
-        self._file.write("".join(json.dumps(_clean(row)) + "\n" for row in rows))
-        self._file.flush()
+        """Appends all rows, or none."""
+        append(self._path, "".join(json.dumps(_clean(row)) + "\n" for row in rows).encode())
 
     def show(self, updates: int, pictures: Mapping[str, np.ndarray]) -> None:
         """A file of numbers keeps no pictures."""
 
     def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
+        """The file is open only while rows are written."""
 
 
 class TensorBoard:
-    """Scalars of each seed under its own name."""
+    """Scalars of each seed under its own name. What an earlier process wrote of updates after `since` is hidden."""
 
-    def __init__(self, folder: Path):
-        try:
-            from tensorboardX import SummaryWriter
-        except ImportError as error:
-            raise UserError("--track tensorboard needs the extra: pip install 'tutelage[track]'.") from error
-        self._writer = SummaryWriter(str(folder))
+    def __init__(self, folder: Path, since: int):
+        from tensorboardX import SummaryWriter
+
+        self._writer = SummaryWriter(str(folder), purge_step=since + 1 if since else None)
 
     def write(self, rows: Sequence[Row]) -> None:
         """Every number of every row."""
@@ -80,11 +82,15 @@ class WeightsAndBiases:
     """One W&B run for the whole program; seeds are told apart by name."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]):
+        import wandb  # pyright: ignore[reportMissingImports]
+
+        project = os.environ.get("WANDB_PROJECT", "tutelage")
+        name = os.environ.get("WANDB_NAME", folder.name)
+        settings = dict(project=project, name=name, dir=str(folder), config=dict(config))
         try:
-            import wandb  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            raise UserError("--track wandb needs the extra: pip install 'tutelage[track]'.") from error
-        self._run = wandb.init(project="tutelage", dir=str(folder), config=dict(config), resume="allow", id=folder.name)
+            self._run = wandb.init(**settings, resume="allow", id=_wandb_id(folder))
+        except wandb.errors.Error as error:
+            raise UserError(f"Weights & Biases cannot be used: {reason(error)}") from error
 
     def write(self, rows: Sequence[Row]) -> None:
         """All rows of a log point at once."""
@@ -102,31 +108,55 @@ class WeightsAndBiases:
         self._run.finish()
 
 
-def open_sinks(folder: Path, track: str, config: Mapping[str, Any]) -> list[Sink]:
-    """The sinks a run writes to."""
+def _wandb_id(folder: Path) -> str:
+    """The name of this run at W&B: drawn once, kept in the run directory, where a resumed run finds it again."""
+    path = folder / "wandb.json"
+    try:
+        return str(read_json(path)["id"])
+    except (Damaged, KeyError, TypeError):
+        drawn = f"tutelage-{secrets.token_hex(8)}"
+        write_atomically(path, (json.dumps({"id": drawn}) + "\n").encode())
+        return drawn
+
+
+def check_extra(track: str) -> None:
+    """Refuses what is not installed, before anything is written."""
+    if track in EXTRAS and find_spec(EXTRAS[track]) is None:
+        raise UserError(f"--track {track} needs the extra: pip install 'tutelage[track]'.")
+
+
+def open_sinks(folder: Path, track: str, config: Mapping[str, Any], since: int = 0) -> list[Sink]:
+    """The sinks a run writes to from the student update `since` on."""
     sinks: list[Sink] = [JsonLines(folder / "metrics.jsonl")]
     if track == "tensorboard":
-        sinks.append(TensorBoard(folder / "tensorboard"))
+        sinks.append(TensorBoard(folder / "tensorboard", since))
     elif track == "wandb":
         sinks.append(WeightsAndBiases(folder, config))
     return sinks
 
 
-def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    """All whole rows; a last line that a kill cut short is left out."""
-    rows = []
-    for line in path.read_text().splitlines() if path.exists() else []:
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
-    return rows
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """All rows that can be read and say of which update and seed they are."""
+    return [row for row in read_rows(path).rows if _is_row(row)]
 
 
-def truncate(path: Path, updates: int) -> None:
-    """Forgets the rows after a checkpoint."""
-    rows = [row for row in read_jsonl(path) if row["updates"] <= updates]
-    write_atomically(path, "".join(json.dumps(row) + "\n" for row in rows).encode())
+def truncate(path: Path, updates: int, warn: Callable[[str], None] = lambda text: None) -> None:
+    """Forgets the rows after a checkpoint. Lines that cannot be read go to a copy of the file, and that is said."""
+    found = read_rows(path)
+    both = [(row, line) for row, line in zip(found.rows, found.lines, strict=True) if _is_row(row)]
+    kept = [line for row, line in both if row["updates"] <= updates]
+    lost = found.lost + len(found.lines) - len(both)
+    if lost:
+        beside = copy_aside(path)
+        word = "line" if lost == 1 else "lines"
+        warn(f"{lost} {word} of {path.name} cannot be read and were left out; the file as it was is {beside.name}.")
+    data = b"".join(line + b"\n" for line in kept)
+    if path.exists() and read(path) != data:
+        write_atomically(path, data)
+
+
+def _is_row(row: Mapping[str, Any]) -> bool:
+    return all(type(row.get(name)) is int for name in ("updates", "seed"))
 
 
 def _scalars(row: Row) -> list[tuple[str, float | int]]:

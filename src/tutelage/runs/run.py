@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
-from jaxtyping import PyTree
+from jaxtyping import Array, Key, PyTree
 
 from tutelage.curricula.state import State
 from tutelage.env import Domain, HasOriginal, Suite, TestLevel
-from tutelage.errors import UserError
+from tutelage.errors import UserError, reason
 from tutelage.runs import archive, checkpoint, metrics, presets
 from tutelage.runs import config as configs
 from tutelage.runs.config import Config
 from tutelage.runs.evaluate import Result, evaluate
-from tutelage.runs.storage import Damaged
+from tutelage.runs.evaluations import levels_name
+from tutelage.runs.storage import Damaged, Missing, read_json
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, init=False)
@@ -32,7 +38,7 @@ class Run:
     def __init__(self, path: str | Path, domain: Domain | None = None):
         object.__setattr__(self, "path", Path(path))
         object.__setattr__(self, "domain", domain)
-        if not (self.path / "config.json").is_file():
+        if not os.path.isfile(self.path / "config.json"):  # noqa: PTH113 - False for names that no file can have
             raise UserError(f"{self.path} is not a run: it has no config.json.")
 
     @cached_property
@@ -46,21 +52,36 @@ class Run:
         return checkpoint.available(self.path / "checkpoints")
 
     def metrics(self) -> list[dict[str, Any]]:
-        """The rows of `metrics.jsonl`."""
-        return metrics.read_jsonl(self.path / "metrics.jsonl")
+        """The rows of `metrics.jsonl` that can be read."""
+        return metrics.rows_of(self.path / "metrics.jsonl")
 
     def state(self, updates: int | None = None) -> State:
         """The whole state at a checkpoint, seeds stacked; the newest if none is named."""
-        folder = self.path / "checkpoints"
-        if not self.checkpoints:
+        return self.snapshot(updates)[1]
+
+    def snapshot(self, updates: int | None = None) -> tuple[int, State]:
+        """A checkpoint's student update and state; the newest if none is named, also beside a training that goes on."""
+        there = self.checkpoints
+        if not there:
             raise UserError(f"{self.path} has no checkpoint yet.")
-        updates = self.checkpoints[-1] if updates is None else updates
-        if updates not in self.checkpoints:
-            raise UserError(f"{self.path} has no checkpoint {updates}; there are {_listed(self.checkpoints)}.")
+        chosen = there[-1] if updates is None else updates
+        if chosen not in there:
+            raise UserError(f"{self.path} has no checkpoint {chosen}; there are {_listed(there)}.")
         try:
-            return checkpoint.load(folder, updates, state_template(self.config))
+            return chosen, self._load(chosen)
+        except Missing as error:  # a training that goes on has removed it since
+            if updates is None and self.checkpoints != there:
+                return self.snapshot()
+            raise UserError(f"{self.path} has no checkpoint {chosen} any more.") from error
         except Damaged as error:
-            raise UserError(f"{folder}: {error}; name another with --checkpoint.") from error
+            raise UserError(f"{self.path / 'checkpoints'}: {error}; name another with --checkpoint.") from error
+
+    def _load(self, updates: int) -> State:
+        return checkpoint.load(self.path / "checkpoints", updates, state_template(self.config), self.difference)
+
+    def difference(self, config: Any) -> str | None:
+        """The first setting in which the config of a checkpoint's header is not the run's."""
+        return configs.difference(config, self.config, presets.method_name(self.config.method))
 
     def students(self, updates: int | None = None) -> PyTree:
         """The students of all seeds at a checkpoint, stacked."""
@@ -82,22 +103,24 @@ class Run:
             raise UserError(f"Unknown suite {name!r}; {env.name} has {_listed(suites)}.")
         return name, suites[name]
 
-    def suite_from(self, file: Path) -> Suite:
+    def suite_from(self, file: Path) -> tuple[str, Suite]:
         """The levels of a JSON file as a suite: a list of levels, or of what `tutelage levels --json` writes."""
         try:
-            data = json.loads(file.read_text())
-        except (OSError, ValueError) as error:
-            raise UserError(f"{file} cannot be read as JSON ({error}).") from error
+            data = read_json(file)
+        except Damaged as error:
+            raise UserError(f"{file.parent}: {error}.") from error
         if not isinstance(data, list) or not data:
             raise UserError(f"{file} must hold a list of levels.")
-        return tuple(self._test_level(item, f"{file.name}[{n}]") for n, item in enumerate(data))
+        levels = tuple(self._test_level(item, f"{file.name}[{n}]") for n, item in enumerate(data))
+        contents = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+        return levels_name(file.stem, contents), levels
 
     def _test_level(self, item: Any, name: str) -> TestLevel:
         data = item.get("level", item) if isinstance(item, dict) else item
         try:
             level = self.config.env.design().from_json(data)
-        except (ValueError, TypeError, KeyError) as error:
-            raise UserError(f"{name} does not fit: {error}") from error
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            raise UserError(f"{name} does not fit: {reason(error)}") from error
         return TestLevel(name, self.config.env.env(), lambda key: level)
 
     def evaluate(self, suite: str | None = None, *, episodes: int = 100, updates: int | None = None) -> list[Result]:
@@ -115,17 +138,44 @@ def _listed(names: Any) -> str:
     return ", ".join(str(n) for n in names)
 
 
+def essence(config: Config) -> Config:
+    """The config with its defaults in place of all that has no part in what is compiled."""
+    plain = {f.name: f.default for f in dataclasses.fields(Config) if f.name in configs.FREE | {"seed"}}
+    return dataclasses.replace(config, **plain)
+
+
+def remembered(build: Callable[[Config], T]) -> Callable[[Config], T]:
+    """Builds what depends on the essence of a config once for each; anew where an env cannot be hashed."""
+    known = lru_cache(maxsize=8)(build)
+
+    def find(config: Config) -> T:
+        key = essence(config)
+        try:
+            hash(key)
+        except TypeError:
+            return build(key)
+        return known(key)
+
+    return find
+
+
+@remembered
+def _beginner(config: Config) -> Callable[[Key[Array, ""]], State]:
+    room = config.classroom()
+    return lambda key: config.method.init(room, key)
+
+
 def initial_state(config: Config) -> State:
     """All seeds of a run before the first cycle, stacked.
 
     They are made one after the other: students begin with orthogonal matrices, and two QR decompositions of several
     matrices each, at once, wait for one another for ever on a machine with two cores (jaxlib 0.10).
     """
-    room = config.classroom()
-    keys = jax.vmap(jax.random.key)(jax.numpy.asarray(config.all_seeds))
-    return jax.lax.map(lambda key: config.method.init(room, key), keys)
+    keys = jax.vmap(jax.random.key)(config.seed + jax.numpy.arange(config.seeds))
+    return jax.lax.map(_beginner(config), keys)
 
 
+@remembered
 def state_template(config: Config) -> State:
     """The shapes of `initial_state`."""
     return jax.eval_shape(lambda: initial_state(config))

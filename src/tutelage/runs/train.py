@@ -1,232 +1,50 @@
-"""Training: all seeds of a run in one compiled program, called again and again until the last student update."""
+"""Runs from their beginning to their end: one directory each, which any process can go on with."""
 
 from __future__ import annotations
 
-import fcntl
 import json
+import shlex
+import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-from jax import lax
-from jaxtyping import Array, Int
-
-from tutelage.curricula.classroom import Classroom, Curriculum
-from tutelage.curricula.log import Log, survey
-from tutelage.curricula.seeds import when
 from tutelage.curricula.state import State
-from tutelage.errors import UserError
-from tutelage.runs import archive, checkpoint, history, metrics, presets
+from tutelage.errors import UserError, reason
+from tutelage.runs import archive, checkpoint, history, metrics, presets, standing
 from tutelage.runs import config as configs
 from tutelage.runs.config import Config
-from tutelage.runs.evaluate import evaluate
 from tutelage.runs.flags import tell_xla
+from tutelage.runs.lock import Lock
 from tutelage.runs.run import Run, initial_state, state_template
-from tutelage.runs.storage import write_atomically
+from tutelage.runs.signals import Interrupted
+from tutelage.runs.storage import make_folder, put_aside, remove, sweep, write_atomically
+from tutelage.runs.trainer import Progress, Trainer, Warn
 
-CYCLES_PER_CALL = 64
-KEPT_CHECKPOINTS = 2
-SHOWN_LEVELS = 8
-
-
-def advance(room: Classroom, method: Curriculum, states: State, target: Int[Array, ""]) -> State:
-    """Cycles every seed until it has done `target` student updates, or CYCLES_PER_CALL cycles have passed.
-
-    A seed that is there already waits, so that at a target all seeds have learned exactly as often. The log of the
-    returned state covers this call.
-    """
-    level = jax.eval_shape(room.design.sample, jax.random.key(0))
-    blank = Log.blank(level, room.slots, method.journal_rows(room, CYCLES_PER_CALL), method.notes)
-    seeds = states.updates.shape[0]
-    states = states.with_log(jax.tree.map(lambda x: jnp.broadcast_to(x, (seeds, *x.shape)), blank))
-
-    def unfinished(carry: tuple[Array, State]) -> Array:
-        return (carry[0] < CYCLES_PER_CALL) & (carry[1].updates < target).any()
-
-    def cycle(carry: tuple[Array, State]) -> tuple[Array, State]:
-        active = carry[1].updates < target
-        one = jax.vmap(lambda active, s: when(active, lambda s: method.cycle(room, s), s))
-        return carry[0] + 1, one(active, carry[1])
-
-    return lax.while_loop(unfinished, cycle, (jnp.zeros((), jnp.int32), states))[1]
+OnProgress = Callable[[Progress], None]
 
 
-@dataclass(frozen=True)
-class Progress:
-    """How a run stands, for whoever shows it."""
-
-    updates: int
-    total: int
-    env_steps: int
-    steps_per_second: float
-    fill: float
-    row: dict[str, float]  # the latest metrics, averaged over seeds
-    seconds_left: float | None
-
-
-@dataclass
-class _Tally:
-    """Means and levels gathered on the host since the last row and the last checkpoint."""
-
-    totals: dict[str, np.ndarray] = field(default_factory=dict)
-    admitted: list[archive.Admitted] = field(default_factory=list)
-
-    def add(self, log: Log, seeds: list[int]) -> None:
-        for name, mean in log.means.items():
-            self.totals[name] = self.totals.get(name, 0.0) + np.stack(mean)
-        self.admitted.append(archive.admitted_from(log.journal, log.rows, seeds))
-
-    def take_means(self, seed_index: int) -> dict[str, float | None]:
-        out = {}
-        for name, (total, weight) in self.totals.items():
-            out[name] = float(total[seed_index] / weight[seed_index]) if weight[seed_index] > 0 else None
-        return out
-
-
-class Trainer:
-    """The compiled programs of a run, and its place on disk."""
-
-    def __init__(self, config: Config, path: Path, on_progress: Callable[[Progress], None]):
-        self.config, self.path, self.on_progress = config, path, on_progress
-        self.room = config.classroom()
-        self.seeds = list(config.all_seeds)
-        self._advance = jax.jit(lambda s, target: advance(self.room, config.method, s, target), donate_argnums=0)
-        self._survey = jax.jit(jax.vmap(lambda buffer: survey(self.room.design, buffer, config.method.buffer)))
-        self._tally = _Tally()
-        self._latest: dict[str, float] = {}
-        self._began: float | None = None  # when the first call came back: compiling must not count
-        self._before = (0, 0)  # student updates and env steps at that time
-
-    def train(self, state: State, sinks: list[metrics.Sink]) -> None:
-        """From `state` to the run's last student update."""
-        done = int(state.updates.min())
-        if done == 0:
-            self._checkpoint(state, 0)
-        while done < self.config.updates:
-            target = self._next_stop(done)
-            state = self._reach(state, target)
-            self._log(state, target, sinks)  # at every stop: what a row covers must not depend on a resume
-            if self.config.track != "none" and self._due(self.config.checkpoint_every, target):
-                self._show_levels(state, target, sinks)
-            if self._due(self.config.checkpoint_every, target) or self._due(self.config.archive_every, target):
-                self._checkpoint(state, target)
-            done = target
-
-    def _reach(self, state: State, target: int) -> State:
-        """Calls the compiled program until every seed has reached the target."""
-        while int(state.updates.min()) < target:
-            state = self._advance(state.with_log(None), jnp.asarray(target, jnp.int32))
-            assert state.log is not None
-            self._tally.add(jax.device_get(state.log), self.seeds)
-            state = state.with_log(None)
-            self._start_clock(state)
-            self.on_progress(self._progress(state))
-        return state
-
-    def _next_stop(self, done: int) -> int:
-        c = self.config
-        cadences = [n for n in (c.log_every, c.eval_every, c.checkpoint_every, c.archive_every) if n]
-        return min(c.updates, *((done // n + 1) * n for n in cadences))
-
-    def _due(self, every: int, updates: int) -> bool:
-        return updates == self.config.updates or (every > 0 and updates % every == 0)
-
-    def _env_steps(self, state: State) -> int:
-        """Summed over seeds; counted on the host, where integers do not overflow."""
-        return int(np.asarray(state.rollouts, np.int64).sum()) * self.config.slots * self.config.steps
-
-    def _start_clock(self, state: State) -> None:
-        if self._began is None:
-            self._began, self._before = time.monotonic(), (int(state.updates.min()), self._env_steps(state))
-
-    def _elapsed(self) -> float:
-        return 0.0 if self._began is None else time.monotonic() - self._began
-
-    def _speed(self, state: State) -> float:
-        return (self._env_steps(state) - self._before[1]) / max(self._elapsed(), 1e-9)
-
-    def _log(self, state: State, updates: int, sinks: list[metrics.Sink]) -> None:
-        buffer = jax.device_get(self._survey(state.buffer))
-        cycles, rollouts = np.asarray(state.cycles, np.int64), np.asarray(state.rollouts, np.int64)
-        held_out = self._validate(state, updates)
-        rows = []
-        for i, seed in enumerate(self.seeds):
-            row: dict[str, Any] = {"updates": updates, "seed": seed, "cycles": int(cycles[i])}
-            row["env_steps"] = int(rollouts[i]) * self.config.slots * self.config.steps
-            row["steps_per_second"] = round(self._speed(state), 1)
-            row |= self._tally.take_means(i)
-            row |= {k: float(v[i]) for k, v in buffer.items()}
-            rows.append(row | held_out.get(seed, {}))
-        for sink in sinks:
-            sink.write(rows)
-        self._tally.totals.clear()
-        self._latest |= {k: _seed_mean(rows, k) for k in rows[0]}
-        self.on_progress(self._progress(state))
-
-    def _show_levels(self, state: State, updates: int, sinks: list[metrics.Sink]) -> None:
-        """Each seed's levels of highest score, side by side."""
-        buffer = jax.device_get(state.buffer)
-        pictures = {}
-        for i, seed in enumerate(self.seeds):
-            best = np.argsort(-buffer.score[i, : int(buffer.filled[i])])[:SHOWN_LEVELS]
-            drawn = [self.room.design.render(buffer.record.at((i, k)).level) for k in best]
-            if drawn:
-                pictures[f"levels/seed{seed}"] = np.concatenate(drawn, axis=1)
-        for sink in sinks:
-            sink.show(updates, pictures)
-
-    def _validate(self, state: State, updates: int) -> dict[int, dict[str, float]]:
-        """Solved rates on the validation levels, by seed."""
-        suite = self.config.env.suites().get("validation", ())
-        if not suite or not self.config.eval_every or not self._due(self.config.eval_every, updates):
-            return {}
-        results = evaluate(state.learner.student, self.seeds, suite, self.config.eval_episodes, evaluation_seed=updates)
-        out: dict[int, dict[str, float]] = {seed: {} for seed in self.seeds}
-        for r in results:
-            out[r.seed] |= {f"eval/{r.level}/solved": r.solved_rate, f"eval/{r.level}/return": r.mean_return}
-        for row in out.values():
-            row["eval/solved"] = float(np.mean([v for k, v in row.items() if k.endswith("/solved")]))
-        return out
-
-    def _checkpoint(self, state: State, updates: int) -> None:
-        """First the levels, then the state that knows of them."""
-        folder = self.path / "checkpoints"
-        if self._tally.admitted:
-            archive.write(self.path / "levels", updates, archive.concatenate(self._tally.admitted))
-            self._tally.admitted.clear()
-        checkpoint.save(folder, updates, state, json.loads((self.path / "config.json").read_text()))
-        checkpoint.prune(folder, KEPT_CHECKPOINTS, self.config.archive_every)
-
-    def _progress(self, state: State) -> Progress:
-        updates = int(state.updates.min())
-        progress = updates - self._before[0]
-        left = self._elapsed() / progress * (self.config.updates - updates) if progress else None
-        fill = float(np.asarray(state.buffer.filled).mean()) / self.config.method.buffer.capacity
-        return Progress(
-            updates, self.config.updates, self._env_steps(state), self._speed(state), fill, self._latest, left
-        )
-
-
-def _seed_mean(rows: list[dict[str, Any]], name: str) -> float:
-    values = [row[name] for row in rows if row.get(name) is not None]
-    return float(np.mean(values)) if values else float("nan")
-
-
-def train(config: Config, out: str | Path, *, on_progress: Callable[[Progress], None] = lambda p: None) -> Run:
-    """Starts a run in a new directory and trains it to its end."""
+def train(
+    config: Config,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    on_progress: OnProgress = lambda p: None,
+    warn: Warn = lambda text: None,
+) -> Run:
+    """Trains a run to its end: a new one, or with `resume` whatever there is of this config in the directory."""
     path = Path(out)
     tell_xla(config.env)
-    config.classroom()
-    _create(path)
-    name = presets.method_name(config.method)
-    write_atomically(path / "config.json", (json.dumps(configs.to_json(config, name), indent=2) + "\n").encode())
-    with _Lock(path):
-        _run(config, path, initial_state(config), on_progress)
+    if resume and not standing.is_free(path):
+        return _go_on(_same(path, config), config, on_progress, warn)
+    _check_free(path)
+    trainer = Trainer(config, path, on_progress, warn)
+    trainer.check()
+    with _begun(path, config):
+        _run(trainer, initial_state(config))
     return Run(path, config.env)
 
 
@@ -234,77 +52,141 @@ def resume(
     out: str | Path,
     *,
     domain: Any = None,
-    on_progress: Callable[[Progress], None] = lambda p: None,
-    warn: Callable[[str], None] = lambda text: None,
+    updates: int | None = None,
+    on_progress: OnProgress = lambda p: None,
+    warn: Warn = lambda text: None,
 ) -> Run:
-    """Goes on with a run from its newest whole checkpoint, as if it had never stopped."""
+    """Goes on with a run from its newest whole checkpoint, as if it had never stopped; to `updates`, if given."""
     run = Run(Path(out), domain)
     tell_xla(run.config.env)
-    with _Lock(run.path):
-        _furnish(run.path)
-        updates, state = _newest(run, warn)
-        metrics.truncate(run.path / "metrics.jsonl", updates)
-        archive.drop_after(run.path / "levels", updates)
-        _run(run.config, run.path, state, on_progress)
+    config = run.config if updates is None else replace(run.config, updates=updates)
+    return _go_on(run, config, on_progress, warn)
+
+
+def _same(path: Path, config: Config) -> Run:
+    """The run in a directory, which must be of this config, but for what decides no number so far."""
+    run = Run(path, config.env)
+    there = configs.to_json(run.config, presets.method_name(run.config.method))
+    if (text := configs.difference(there, config, presets.method_name(config.method))) is not None:
+        raise UserError(f"{path} is a run with another config: {text}.")
     return run
 
 
-def _newest(run: Run, warn: Callable[[str], None]) -> tuple[int, State]:
-    folder = run.path / "checkpoints"
-    if not checkpoint.available(folder):  # stopped before the first checkpoint: nothing is lost by starting over
-        return 0, initial_state(run.config)
-    updates, state = checkpoint.load_newest(folder, state_template(run.config), warn)
-    for later in checkpoint.available(folder):
-        if later > updates:
-            checkpoint.path_of(folder, later).rename(folder / f"{later:08d}.damaged")
-    return updates, state
-
-
-def _run(config: Config, path: Path, state: State, on_progress: Callable[[Progress], None]) -> None:
-    trainer = Trainer(config, path, on_progress)
-    began = time.monotonic()
-    history.write(path, "begin", updates=int(state.updates.min()), **history.circumstances())
-    sinks = metrics.open_sinks(path, config.track, configs.to_json(config, presets.method_name(config.method)))
+def _check_free(path: Path) -> None:
     try:
-        trainer.train(state, sinks)
-        history.write(path, "end", updates=config.updates, seconds=round(time.monotonic() - began, 1))
-    finally:
-        for sink in sinks:
-            sink.close()
-
-
-def _create(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        if any(path.iterdir()):
-            raise UserError(f"{path} is already in use: go on with `tutelage resume {path}`, or choose another --out.")
-        _furnish(path)
+        free = standing.is_free(path)
     except OSError as error:
-        raise UserError(f"{path} cannot be made a run directory ({error.strerror}): choose another --out.") from error
+        raise UserError(f"{path} cannot be made a run directory ({reason(error)}): choose another --out.") from error
+    if not free:
+        how = f"go on with `tutelage resume {shlex.quote(str(path))}`, or choose another --out."
+        raise UserError(f"{path} is already in use: {how}")
+
+
+class _begun:
+    """A new run directory, locked, with its config in it; if that cannot be written, nothing is left behind."""
+
+    def __init__(self, path: Path, config: Config):
+        self._path, self._config = path, config
+        self._lock = Lock(path)
+
+    def __enter__(self) -> None:
+        existed = self._path.exists()
+        try:
+            make_folder(self._path)
+            self._lock.__enter__()
+        except OSError as error:
+            raise UserError(
+                f"{self._path} cannot be made a run directory ({reason(error)}): choose another --out."
+            ) from error
+        try:
+            _check_free(self._path)  # another process may have been faster
+            sweep(self._path)
+            _furnish(self._path)
+            _write_config(self._path, self._config)
+        except BaseException:
+            self._undo(existed)
+            raise
+
+    def _undo(self, existed: bool) -> None:
+        with suppress(OSError):
+            if not (self._path / "config.json").exists():
+                for folder in standing.FOLDERS:
+                    (self._path / folder).rmdir()
+                remove(self._path / ".lock")
+                if not existed:
+                    self._path.rmdir()
+        self._lock.__exit__()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.__exit__()
+
+
+def _write_config(path: Path, config: Config) -> None:
+    data = configs.to_json(config, presets.method_name(config.method))
+    write_atomically(path / "config.json", (json.dumps(data, indent=2) + "\n").encode())
 
 
 def _furnish(path: Path) -> None:
     """The folders of a run; empty ones are lost where runs are copied file by file."""
-    for folder in ("checkpoints", "levels", "evals"):
-        (path / folder).mkdir(exist_ok=True)
+    for folder in standing.FOLDERS:
+        make_folder(path / folder)
 
 
-class _Lock:
-    """Keeps a second process out of a run directory; the system lets go of it when this one ends, however it ends."""
+def _go_on(run: Run, config: Config, on_progress: OnProgress, warn: Warn) -> Run:
+    with Lock(run.path):
+        updates, state = _newest(run, warn)
+        if config.updates < updates:
+            raise UserError(f"{run.path} has done {updates:,} student updates already.")
+        if config.updates == updates:
+            warn(f"{run.path} is finished, after {updates:,} student updates; `--updates` makes it go on.")
+            return run
+        trainer = Trainer(config, run.path, on_progress, warn)
+        trainer.check()
+        if config != run.config:
+            _write_config(run.path, config)
+        _forget_after(run.path, updates, warn)
+        _run(trainer, state)
+    return Run(run.path, run.domain)
 
-    def __init__(self, path: Path):
-        try:
-            self._file = (path / ".lock").open("w")
-        except OSError as error:
-            raise UserError(f"{path} cannot be written to ({error.strerror}).") from error
-        self._path = path
 
-    def __enter__(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            self._file.close()
-            raise UserError(f"Another process is training in {self._path}; wait for it or stop it first.") from error
+def _newest(run: Run, warn: Warn) -> tuple[int, State]:
+    """The state to go on from. It is the first only where nothing is lost by beginning anew."""
+    there = standing.look(run.path, run.domain)
+    if there.kind in ("lost", "unreadable"):
+        raise UserError(there.why)
+    if there.kind == "begun":
+        return 0, initial_state(run.config)
+    folder = run.path / "checkpoints"
+    return checkpoint.load_newest(folder, state_template(run.config), warn, run.difference)
 
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+
+def _forget_after(path: Path, updates: int, warn: Warn) -> None:
+    """What comes after a checkpoint is done again; damaged checkpoints are kept under another name."""
+    for folder in (path, *(path / name for name in standing.FOLDERS[:2])):
+        sweep(folder)
+    _furnish(path)
+    for later in checkpoint.available(path / "checkpoints"):
+        if later > updates:
+            put_aside(checkpoint.path_of(path / "checkpoints", later))
+    metrics.truncate(path / "metrics.jsonl", updates, warn)
+    archive.drop_after(path / "levels", updates)
+
+
+def _run(trainer: Trainer, state: State) -> None:
+    config, path, since = trainer.config, trainer.path, int(state.updates.min())
+    began = time.monotonic()
+    for text in history.changes(path):
+        trainer.warn(text)
+    history.write(path, "begin", updates=since, **history.circumstances())
+    sinks = metrics.open_sinks(path, config.track, configs.to_json(config, presets.method_name(config.method)), since)
+    try:
+        with trainer.requests:
+            trainer.train(state, sinks)
+        history.write(path, "end", updates=config.updates, seconds=round(time.monotonic() - began, 1))
+    except Interrupted as stop:
+        seconds = round(time.monotonic() - began, 1)
+        history.write(path, "stop", updates=stop.updates, seconds=seconds, signal=signal.Signals(stop.number).name)
+        raise
+    finally:
+        for sink in sinks:
+            sink.close()

@@ -81,6 +81,13 @@ def noise(key: Key[Array, ""], actions: Discrete | Box, shape: tuple[int, ...]) 
     return jax.random.normal(key, (*shape, actions.size))
 
 
+def uniform(key: Key[Array, ""], actions: Discrete | Box, shape: tuple[int, ...]) -> Array:
+    """Uniformly random actions, for a batch of the given shape."""
+    if isinstance(actions, Discrete):
+        return jax.random.randint(key, shape, 0, actions.n)
+    return jax.random.uniform(key, (*shape, actions.size), minval=actions.low, maxval=actions.high)
+
+
 def width(actions: Discrete | Box) -> int:
     """How many numbers parametrise a distribution over `actions`."""
     return actions.n if isinstance(actions, Discrete) else actions.size

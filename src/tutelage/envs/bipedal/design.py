@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -15,6 +14,7 @@ from jaxtyping import Array, Float, Int, Key
 from tutelage.envs.bipedal import render
 from tutelage.envs.bipedal.level import NAMES, PAIRS, WalkerLevel, in_order, make_level
 from tutelage.envs.bipedal.terrain import Rules
+from tutelage.errors import shown
 
 Generator = Literal["full", "easy"]
 Parameters = Literal[5, 8]
@@ -122,20 +122,22 @@ class WalkerDesign:
             raise ValueError(f"A walker's level of this design space has the keys {', '.join(self.names)} and seed.")
         for name, low, high in zip(self.names, FULL_LOW, FULL_HIGH, strict=False):
             if not _is_number(data[name]) or not low <= data[name] <= high:
-                raise ValueError(f"The {_spoken(name)} of a walker's level is {low:g} to {high:g}, not {data[name]!r}.")
+                raise ValueError(
+                    f"The {_spoken(name)} of a walker's level is {low:g} to {high:g}, not {shown(data[name])}."
+                )
         for low, high in PAIRS:
             if high < self.parameters and data[NAMES[low]] > data[NAMES[high]]:
                 raise ValueError(f"The {_spoken(NAMES[low])} of a walker's level cannot exceed its high end.")
         if self.parameters == len(NAMES) and data[NAMES[-1]] != round(data[NAMES[-1]]):
-            raise ValueError(f"The {_spoken(NAMES[-1])} of a walker's level are whole, not {data[NAMES[-1]]!r}.")
+            raise ValueError(f"The {_spoken(NAMES[-1])} of a walker's level are whole, not {shown(data[NAMES[-1]])}.")
         if type(data["seed"]) is not int or not 0 <= data["seed"] < SEEDS:
-            raise ValueError(f"The seed of a walker's level is 0 to {SEEDS - 1}, not {data['seed']!r}.")
+            raise ValueError(f"The seed of a walker's level is 0 to {SEEDS - 1}, not {shown(data['seed'])}.")
         rest = NO_STAIRS[: len(NAMES) - self.parameters]
         return make_level([*(data[name] for name in self.names), *rest], data["seed"])
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _spoken(name: str) -> str:

@@ -125,7 +125,7 @@ class LavaDesign:
 
     def from_json(self, data: Any) -> LavaLevel:
         """The level that `to_json` wrote, checked."""
-        if not isinstance(data, Mapping) or "rows" not in data:
-            raise ValueError("A lava level is a mapping with the key 'rows'.")
+        if not isinstance(data, Mapping) or set(data) != {"rows"}:
+            raise ValueError("A lava level is a mapping with the key 'rows' and no other.")
         check_rows(data["rows"], kind="lava", block=LAVA, height=SIDE, width=SIDE)
         return level_from_rows(data["rows"])

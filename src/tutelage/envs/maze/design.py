@@ -24,6 +24,7 @@ from tutelage.envs.maze.level import (
 )
 from tutelage.envs.maze.order import set_order
 from tutelage.envs.maze.paths import path_length
+from tutelage.errors import shown
 
 Generator = Literal["variable", "fixed", "empty", "uniform"]
 Edit = Literal["wall", "empty", "goal", "agent"]
@@ -171,11 +172,11 @@ class MazeDesign:
 
     def from_json(self, data: Any) -> MazeLevel:
         """The level that `to_json` wrote, checked."""
-        if not isinstance(data, Mapping) or not {"rows", "direction"} <= data.keys():
-            raise ValueError("A maze level is a mapping with the keys 'rows' and 'direction'.")
+        if not isinstance(data, Mapping) or set(data) != {"rows", "direction"}:
+            raise ValueError("A maze level is a mapping with the keys 'rows' and 'direction' and no others.")
         check_rows(data["rows"], kind="maze", block=WALL, height=self.height, width=self.width)
         if type(data["direction"]) is not int or not 0 <= data["direction"] <= 3:
-            raise ValueError(f"The direction of a maze level is 0, 1, 2 or 3, not {data['direction']!r}.")
+            raise ValueError(f"The direction of a maze level is 0, 1, 2 or 3, not {shown(data['direction'])}.")
         return level_from_rows(data["rows"], data["direction"])
 
 

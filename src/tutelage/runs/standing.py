@@ -1,0 +1,80 @@
+"""What state a run directory is in, and what therefore may be done with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tutelage.env import Domain
+from tutelage.errors import UserError, reason
+from tutelage.runs import archive, checkpoint
+from tutelage.runs.run import Run
+
+FOLDERS = ("checkpoints", "levels", "evals")
+
+Kind = Literal["nothing", "begun", "going", "finished", "lost", "unreadable"]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a run is.
+
+    A directory holds nothing; or a run has begun, but nothing of it would be lost by beginning anew; or it can go on
+    from the checkpoint after so many updates; or it is finished; or something of it was lost without which it cannot
+    go on; or it cannot be read.
+    """
+
+    kind: Kind
+    updates: int = 0
+    why: str = ""
+
+
+def look(path: Path, domain: Domain | None = None) -> Standing:
+    """The state of a directory; nothing is changed."""
+    try:
+        return _look(path, domain)
+    except UserError as error:
+        return Standing("unreadable", why=str(error))
+    except OSError as error:
+        return Standing("unreadable", why=f"{path} cannot be read ({reason(error)}).")
+
+
+def _look(path: Path, domain: Domain | None) -> Standing:
+    if is_free(path):
+        return Standing("nothing")
+    total = Run(path, domain).config.updates
+    there = checkpoint.available(path / "checkpoints")
+    if there:
+        return Standing("finished" if there[-1] >= total else "going", there[-1])
+    if something := _to_lose(path):
+        why = f"{path} holds {something}, but no checkpoint to go on from: start the run again with another --out."
+        return Standing("lost", why=why)
+    return Standing("begun")
+
+
+def is_free(path: Path) -> bool:
+    """Whether a run may begin here: nothing is there, or what a start leaves that was cut off before its config."""
+    try:
+        entries = list(path.iterdir())
+    except FileNotFoundError:
+        return True
+    return all(_is_left_over(entry) for entry in entries)
+
+
+def _is_left_over(path: Path) -> bool:
+    if path.name in FOLDERS:
+        return path.is_dir() and not any(path.iterdir())
+    return path.name == ".lock" or (path.name.startswith(".") and path.name.endswith(".tmp"))
+
+
+def _to_lose(path: Path) -> str | None:
+    """What would be lost if the run began anew."""
+    if (path / "metrics.jsonl").exists() and (path / "metrics.jsonl").stat().st_size:
+        return "rows of metrics"
+    if archive.segments(path / "levels"):
+        return "levels"
+    for folder in FOLDERS:
+        if (path / folder).is_dir() and any(not _is_left_over(p) for p in (path / folder).iterdir()):
+            return f"files in {folder}/"
+    return None
