@@ -51,7 +51,8 @@ def shown(value: object) -> str:
         return f"a very large {type(value).__name__}"
 
 
-_short = reprlib.Repr(maxlevel=3, maxdict=8, maxlist=8, maxtuple=8, maxset=8, maxstring=60, maxlong=40, maxother=60)
+_short = reprlib.Repr()
+_short.maxlevel, _short.maxlong, _short.maxstring, _short.maxother = 3, 40, 60, 60
 
 
 def one_line(text: str, longest: int) -> str:
