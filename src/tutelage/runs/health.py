@@ -17,6 +17,8 @@ from tutelage.curricula.log import PHASES
 from tutelage.curricula.state import State
 from tutelage.env import DesignSpace, Env
 from tutelage.errors import UserError
+from tutelage.runs.config import Config
+from tutelage.runs.run import remembered
 from tutelage.student import distributions
 from tutelage.student.ppo import Learner
 
@@ -60,9 +62,10 @@ def _is_strange(value: Any) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
-def try_env(env: Env, design: DesignSpace, name: str) -> None:
+def try_env(config: Config) -> None:
     """Plays random actions on a few levels for as long as an episode may last; names what breaks `Env`'s promises."""
-    seen = jax.device_get(jax.jit(lambda key: _play_at_random(env, design, key))(jax.random.key(0)))
+    env, name = config.env.env(), config.env.name
+    seen = jax.device_get(_trial(config)(jax.random.key(0)))
     for path, good in jax.tree_util.tree_flatten_with_path(seen["obs"])[0]:
         if not good:
             part = jax.tree_util.keystr(path)
@@ -74,6 +77,12 @@ def try_env(env: Env, design: DesignSpace, name: str) -> None:
             f"The env {name!r} does not end its episodes: after its max_steps of {env.max_steps}, "
             f"{int((~seen['ended']).sum())} of {SLOTS} with random actions went on."
         )
+
+
+@remembered
+def _trial(config: Config) -> Any:
+    env, design = config.env.env(), config.env.design()
+    return jax.jit(lambda key: _play_at_random(env, design, key))
 
 
 def _play_at_random(env: Env, design: DesignSpace, key: Key[Array, ""]) -> dict[str, PyTree]:

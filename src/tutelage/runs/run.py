@@ -160,19 +160,17 @@ def remembered(build: Callable[[Config], T]) -> Callable[[Config], T]:
 
 
 @remembered
-def _beginner(config: Config) -> Callable[[Key[Array, ""]], State]:
+def _beginner(config: Config) -> Callable[[Key[Array, " S"]], State]:
+    """Seeds are made one after the other: students begin with orthogonal matrices, and two QR decompositions of several
+    matrices each, at once, wait for one another for ever on a machine with two cores (jaxlib 0.10).
+    """
     room = config.classroom()
-    return lambda key: config.method.init(room, key)
+    return jax.jit(lambda keys: jax.lax.map(lambda key: config.method.init(room, key), keys))
 
 
 def initial_state(config: Config) -> State:
-    """All seeds of a run before the first cycle, stacked.
-
-    They are made one after the other: students begin with orthogonal matrices, and two QR decompositions of several
-    matrices each, at once, wait for one another for ever on a machine with two cores (jaxlib 0.10).
-    """
-    keys = jax.vmap(jax.random.key)(config.seed + jax.numpy.arange(config.seeds))
-    return jax.lax.map(_beginner(config), keys)
+    """All seeds of a run before the first cycle, stacked."""
+    return _beginner(config)(jax.vmap(jax.random.key)(config.seed + jax.numpy.arange(config.seeds)))
 
 
 @remembered

@@ -104,6 +104,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 def append(path: Path, data: bytes) -> None:
     """Adds whole lines at a file's end, or none of them. A line that a kill cut short before them is ended."""
+    new = not path.exists()
     with _opened(path, os.O_RDWR | os.O_CREAT) as file:
         size = os.lseek(file, 0, os.SEEK_END)
         try:
@@ -115,6 +116,8 @@ def append(path: Path, data: bytes) -> None:
             with suppress(OSError):
                 disk.truncate(file, size)
             raise
+    if new:
+        disk.sync_folder(path.parent)
 
 
 def _byte_before(file: int, place: int) -> bytes:

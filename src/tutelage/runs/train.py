@@ -6,8 +6,8 @@ import json
 import shlex
 import signal
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from tutelage.runs.flags import tell_xla
 from tutelage.runs.lock import Lock
 from tutelage.runs.run import Run, initial_state, state_template
 from tutelage.runs.signals import Interrupted
-from tutelage.runs.storage import make_folder, put_aside, remove, sweep, write_atomically
+from tutelage.runs.storage import make_folder, put_aside, sweep, write_atomically
 from tutelage.runs.trainer import Progress, Trainer, Warn
 
 OnProgress = Callable[[Progress], None]
@@ -82,43 +82,37 @@ def _check_free(path: Path) -> None:
         raise UserError(f"{path} is already in use: {how}")
 
 
-class _begun:
+@contextmanager
+def _begun(path: Path, config: Config) -> Iterator[None]:
     """A new run directory, locked, with its config in it; if that cannot be written, nothing is left behind."""
-
-    def __init__(self, path: Path, config: Config):
-        self._path, self._config = path, config
-        self._lock = Lock(path)
-
-    def __enter__(self) -> None:
-        existed = self._path.exists()
+    existed = path.exists()
+    try:
+        make_folder(path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be made a run directory ({reason(error)}): choose another --out.") from error
+    with Lock(path):
+        _check_free(path)  # another process may have been faster
         try:
-            make_folder(self._path)
-            self._lock.__enter__()
-        except OSError as error:
-            raise UserError(
-                f"{self._path} cannot be made a run directory ({reason(error)}): choose another --out."
-            ) from error
-        try:
-            _check_free(self._path)  # another process may have been faster
-            sweep(self._path)
-            _furnish(self._path)
-            _write_config(self._path, self._config)
-        except BaseException:
-            self._undo(existed)
+            sweep(path)
+            _furnish(path)
+            _write_config(path, config)
+        except (Exception, KeyboardInterrupt):
+            _undo(path, existed)
             raise
+        yield
 
-    def _undo(self, existed: bool) -> None:
+
+def _undo(path: Path, existed: bool) -> None:
+    """Removes what was made of a run directory, if its config is not in it."""
+    if (path / "config.json").exists():
+        return
+    for name in standing.FOLDERS:
         with suppress(OSError):
-            if not (self._path / "config.json").exists():
-                for folder in standing.FOLDERS:
-                    (self._path / folder).rmdir()
-                remove(self._path / ".lock")
-                if not existed:
-                    self._path.rmdir()
-        self._lock.__exit__()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.__exit__()
+            (path / name).rmdir()
+    with suppress(OSError):
+        (path / ".lock").unlink()
+        if not existed:
+            path.rmdir()
 
 
 def _write_config(path: Path, config: Config) -> None:

@@ -124,7 +124,7 @@ class Trainer:
         memory.check(state, self._advance.trace(state, jnp.zeros((), jnp.int32)).jaxpr.jaxpr)
         metrics.check_extra(self.config.track)
         if type(self.config.env) not in presets.DOMAINS.values():
-            health.try_env(self.room.env, self.room.design, self.config.env.name)
+            health.try_env(self.config)
 
     def train(self, state: State, sinks: list[metrics.Sink]) -> None:
         """From `state` to the run's last student update, or to the first stop after a signal."""
@@ -221,7 +221,7 @@ class Trainer:
 
     def _give_up(self, what: str, seed: int, before: int, updates: int) -> None:
         """Ends a training that cannot come to anything, its last good checkpoint untouched."""
-        health.try_env(self.room.env, self.room.design, self.config.env.name)
+        health.try_env(self.config)
         kept = max(checkpoint.available(self.path / "checkpoints"), default="none")
         raise UserError(
             f"Training has diverged: in seed {seed}, {what} ceased to be finite between student updates {before:,} "
