@@ -89,6 +89,8 @@ def _begun(path: Path, config: Config) -> Iterator[None]:
     try:
         make_folder(path)
     except OSError as error:
+        if not existed:
+            _undo(path, existed)
         raise UserError(f"{path} cannot be made a run directory ({reason(error)}): choose another --out.") from error
     with Lock(path):
         _check_free(path)  # another process may have been faster
@@ -110,7 +112,7 @@ def _undo(path: Path, existed: bool) -> None:
         with suppress(OSError):
             (path / name).rmdir()
     with suppress(OSError):
-        (path / ".lock").unlink()
+        (path / ".lock").unlink(missing_ok=True)
         if not existed:
             path.rmdir()
 

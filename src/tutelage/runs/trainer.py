@@ -63,7 +63,11 @@ def programs(config: Config) -> tuple[Classroom, Any, Any]:
     """What is compiled for a run: its classroom, `advance`, and the look at buffers and learners of each stop."""
     room = config.classroom()
     step = jax.jit(lambda s, target: advance(room, config.method, s, target), donate_argnums=0)
-    return room, step, jax.jit(jax.vmap(lambda s: (survey(room.design, s.buffer, config.method.buffer), health.finite(s))))
+    return (
+        room,
+        step,
+        jax.jit(jax.vmap(lambda s: (survey(room.design, s.buffer, config.method.buffer), health.finite(s)))),
+    )
 
 
 @dataclass(frozen=True)
