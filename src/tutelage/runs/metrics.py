@@ -137,7 +137,14 @@ def open_sinks(folder: Path, track: str, config: Mapping[str, Any], since: int =
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
     """All rows that can be read and say of which update and seed they are."""
-    return [row for row in read_rows(path).rows if _is_row(row)]
+    return rows_and_lost(path)[0]
+
+
+def rows_and_lost(path: Path) -> tuple[list[dict[str, Any]], int]:
+    """The rows that can be read, and how many lines cannot."""
+    found = read_rows(path)
+    rows = [row for row in found.rows if _is_row(row)]
+    return rows, found.lost + len(found.rows) - len(rows)
 
 
 def truncate(path: Path, updates: int, warn: Callable[[str], None] = lambda text: None) -> None:

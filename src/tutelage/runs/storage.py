@@ -265,9 +265,14 @@ def read_rows(path: Path) -> Rows:
         *whole, rest = read(path).split(b"\n")
     except Missing:
         return Rows([], [], 0)
-    found = [(row, line) for line in [*whole, rest] if (row := _row(line)) is not None]
-    unread = sum(1 for line in whole if _row(line) is None)
-    return Rows([row for row, _ in found], [line for _, line in found], unread)
+    lines = [(_row(line), line) for line in [*whole, *([] if _is_cut(rest) else [rest])] if line.strip()]
+    found = [(row, line) for row, line in lines if row is not None]
+    return Rows([row for row, _ in found], [line for _, line in found], len(lines) - len(found))
+
+
+def _is_cut(rest: bytes) -> bool:
+    """Whether what follows the last line feed is the beginning of an object, as a kill leaves it."""
+    return rest.startswith(b"{") and _row(rest) is None
 
 
 def _row(line: bytes) -> dict[str, Any] | None:

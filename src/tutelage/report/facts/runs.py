@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,15 +14,15 @@ import numpy as np
 from tutelage.env import Domain
 from tutelage.errors import UserError
 from tutelage.report import text
-from tutelage.runs import history
+from tutelage.runs import history, metrics
 from tutelage.runs.archive import Admitted
 from tutelage.runs.browse import described
 from tutelage.runs.evaluate import Result, read_csv
+from tutelage.runs.evaluations import Subject
 from tutelage.runs.run import Run
 
 Row = dict[str, Any]
 
-_EVALUATION = re.compile(r"(?P<suite>.+)-(?P<updates>\d{8})\.csv")
 _LARGEST = 1e15  # no quantity of a run is anywhere near it, and figures cannot show what is beyond
 UNREADABLE = (UserError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)  # what files may do
 
@@ -185,13 +183,13 @@ def metrics_of(run: Run, notes: list[str]) -> list[Row]:
         notes.append(f"`{path}` is missing: training writes metrics there, so copy it along with the run.")
         return []
     try:
-        rows: list[Any] = run.metrics()
+        rows, lost = metrics.rows_and_lost(path)
     except UNREADABLE as error:
         notes.append(f"`{path}` cannot be read and is left out ({error}).")
         return []
     whole = [_plain(row) for row in rows if _is_row(row)]
-    if len(whole) < len(rows):
-        notes.append(f"{text.plural(len(rows) - len(whole), 'line')} of `{path}` are no metrics and are left out.")
+    if lost := lost + len(rows) - len(whole):
+        notes.append(f"{text.plural(lost, 'line')} of `{path}` are no metrics and are left out.")
     return whole
 
 
@@ -216,12 +214,14 @@ def evaluations_of(run: Run, notes: list[str]) -> list[Evaluation]:
     """What a run was evaluated on, newest students first; evaluations of greedy students are not comparable."""
     found = []
     for path in sorted((run.path / "evals").glob("*.csv")):
-        if match := _EVALUATION.fullmatch(path.name):
+        subject = Subject.of(path.name)
+        if subject is not None and subject.kind == "suite" and not subject.greedy and not subject.real:
             try:
                 results = tuple(map(_whole, read_csv(path)))
-                found.append(Evaluation(text.plain(match["suite"]), int(match["updates"]), results))
-            except (*UNREADABLE, csv.Error) as error:
-                notes.append(f"`{path}` cannot be read as an evaluation and is left out ({_reason(error)}).")
+                found.append(Evaluation(text.plain(subject.name), subject.updates, results))
+            except UNREADABLE as error:
+                why = _reason(error.__cause__ or error)
+                notes.append(f"`{path}` cannot be read as an evaluation and is left out ({why}).")
     return sorted(found, key=lambda e: -e.updates)
 
 
@@ -231,5 +231,5 @@ def _whole(r: Result) -> Result:
     return replace(r, level=text.plain(r.level))
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     return f"no column {error}" if isinstance(error, KeyError) else str(error)
