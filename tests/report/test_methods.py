@@ -204,4 +204,10 @@ def test_the_composition_by_any_class() -> None:
 
 
 def test_amounts_are_numbers_even_where_they_are_0_or_1() -> None:
-    assert measures({"stair_steps": 1.0, "solvable": 1.0}) == ["stair steps 1", "solvable yes"]
+    assert measures({"stair_steps": 1.0, "solvable": 1.0}, {}) == ["stair steps 1", "solvable yes"]
+
+
+def test_classes_are_told_by_their_names() -> None:
+    names = {"state": ("flat", "steep"), "solvable": ("no way", "solvable")}
+    assert measures({"state": 1.0, "solvable": 0.0}, names) == ["state steep", "solvable no"]
+    assert measures({"state": 2.0}, names) == ["state 2"], "one that has no name"

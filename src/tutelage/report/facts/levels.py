@@ -96,7 +96,7 @@ class Findings:
     @cached_property
     def best(self) -> list[tuple[Member, Holdings]]:
         """Each seed's best levels at the end, at least one."""
-        held = readable(lambda member: self._held(member, member.newest), self._members)
+        held = readable(lambda member: self._held(member, member.newest), self.group.members)
         found = [(member, x.first(BEST)) for members in held for member, x in members if len(x)]
         if not found:
             raise Missing(f"The buffers of {self.group.label} hold no levels yet.")
@@ -152,13 +152,9 @@ class Findings:
         """The measures of the domain's levels."""
         return list(self.best[0][1].metrics)
 
-    @property
-    def _members(self) -> Sequence[Member]:
-        return self.group.members
-
     def _landmarks(self) -> list[tuple[int, Member, Holdings]]:
         """What every seed held at each landmark, as far as it can be read."""
-        wanted = [(member, updates) for member in self._members for updates in landmarks(member)]
+        wanted = [(member, updates) for member in self.group.members for updates in landmarks(member)]
         held = readable(lambda at: (at[1], self._held(*at)), wanted)
         return [(updates, member, x) for updates, members in held for member, x in members if len(x)]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 
-from tutelage.env import TestLevel
+from tutelage.env import Domain, TestLevel
 from tutelage.report import text
 from tutelage.report.facts import provenance
 from tutelage.report.facts.comparison import Comparison, Group
@@ -147,20 +147,22 @@ def _galleries(v: Volume, b: Binder) -> Markup:
 
 
 def _gallery(c: Comparison, f: Findings, b: Binder) -> Markup:
-    design = f.best[0][0].domain.design()
+    domain = f.best[0][0].domain
+    design = domain.design()
     shown = gallery(design, [list(x) for _, x in f.best], GALLERY)
     words = Words(f"Levels of {f.group.label}", "of highest score")
-    pictured = grid([(x, _score_caption(x.found)) for x in shown], "ul")
+    pictured = grid([(x, _score_caption(x.found, domain)) for x in shown], "ul")
     sketch = sheet(f"{c.slug}-gallery-{f.group.slug}", words, design, [x.found for x in shown])
     return join(element("h3", f.group.label), b.figure(sketch, pictured))
 
 
-def _score_caption(x: Found) -> Markup:
-    return caption(f"score {text.number(x.score)}", f"generation {x.generation}, seed {x.seed}", *measures(x.metrics))
+def _score_caption(x: Found, domain: Domain) -> Markup:
+    known = measures(x.metrics, domain.classes)
+    return caption(f"score {text.number(x.score)}", f"generation {x.generation}, seed {x.seed}", *known)
 
 
-def _birth_caption(x: Found) -> Markup:
-    return caption(f"generation {x.generation}", f"update {x.birth:,}", *measures(x.metrics))
+def _birth_caption(x: Found, domain: Domain) -> Markup:
+    return caption(f"generation {x.generation}", f"update {x.birth:,}", *measures(x.metrics, domain.classes))
 
 
 def _evolution(v: Volume, b: Binder) -> Markup:
@@ -193,8 +195,9 @@ def _descent(c: Comparison, group: Group, family: Family, b: Binder) -> Markup:
 
 
 def _strip(family: Family, name: str, words: Words, levels: Sequence[int], b: Binder) -> Markup:
-    design, found = family.member.domain.design(), list(family.levels(levels))
-    shown = grid([(exhibit(design, x), _birth_caption(x)) for x in found], "ol")
+    domain, found = family.member.domain, list(family.levels(levels))
+    design = domain.design()
+    shown = grid([(exhibit(design, x), _birth_caption(x, domain)) for x in found], "ol")
     return b.figure(sheet(name, words, design, found, 5), shown)
 
 

@@ -18,7 +18,7 @@ from tutelage.report.plots.pictures import Animation, Exhibit
 from tutelage.runs.evaluate import Result
 
 _VOID = frozenset({"img", "meta", "source"})
-FLAGS = frozenset({"solvable"})  # metrics that mean yes or no; others are amounts, even where all are 0 or 1
+FLAGS = {"solvable": ("no", "yes")}  # metrics of any domain that are answers
 
 # What a page may load: its own pictures and style, and a script only if it is the very one that was put in.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -109,18 +109,13 @@ def caption(first: str, *others: str) -> Markup:
     return element("figcaption", element("b", first), *(element("span", line) for line in others))
 
 
-def measures(metrics: Mapping[str, float]) -> list[str]:
-    """A level's metrics in words."""
-    return [f"{text.words(name)} {_said(value, name in FLAGS)}" for name, value in metrics.items()]
+def measures(metrics: Mapping[str, float], classes: Mapping[str, Sequence[str]]) -> list[str]:
+    """A level's metrics in words; `classes` has what each value of some of them means."""
+    return [f"{text.words(name)} {_said(value, FLAGS.get(name, classes.get(name)))}" for name, value in metrics.items()]
 
 
-def _said(value: float, flag: bool) -> str:
-    return ("yes" if value else "no") if flag and value in (0, 1) else text.number(value)
-
-
-def with_error(mean: str, error: str) -> tuple[Markup, ...]:
-    """A number, and its error in small type where there is one."""
-    return (element("span", mean), Markup(" "), element("small", error)) if error else (element("span", mean),)
+def _said(value: float, meanings: Sequence[str] | None) -> str:
+    return meanings[int(value)] if meanings and value in range(len(meanings)) else text.number(value)
 
 
 def film(shown: Animation, results: Sequence[Result], title: str) -> Markup:
