@@ -8,8 +8,9 @@
 
 `work` takes the first runs of the queue that results/runs/ does not have whole, trains so many of them side by side,
 each in a process and a run directory `WORK/RUN` of its own, and starts the next when one ends. Called again it goes on
-where it stopped. On a GPU it starts NVIDIA's MPS if it finds it, which lets processes share the GPU. A process on the
-CPU plays the held-out levels with each checkpoint that is kept.
+where it stopped. On a GPU it starts NVIDIA's MPS if it finds it, which lets processes share the GPU; the first run has
+precedence, and those beside it take what it leaves. A process on the CPU plays the held-out levels with each checkpoint
+that is kept.
 
 `pack` writes `OUT/RUN.tar` (config, metrics, history, evaluations, students) for each run and, of unfinished ones,
 `OUT/RUN.state.N`, pieces of the newest checkpoint; `unpack` also puts these together again, into `WORK` of its option
@@ -60,15 +61,25 @@ MAZES = [
     Job("maze-robust-plr", "maze/robust-plr", 18),
     Job("maze-accel-seeds-5-9", "maze/accel", 16, seed=5),
     Job("maze-accel-dr", "maze/accel-dr", 17),
+    Job("maze-accel-reference-f32", "maze/accel-reference-f32", 18),
+    Job("maze-accel-reference", "maze/accel-reference", 16),
+    Job("maze-robust-plr-reference", "maze/robust-plr-reference", 18),
+    Job("maze-dr-reference", "maze/dr-reference", 13),
+    Job("maze-accel-reference-f32-seeds-5-9", "maze/accel-reference-f32", 18, seed=5),
+    Job("maze-accel-reference-seeds-5-9", "maze/accel-reference", 16, seed=5),
     Job("maze-accel-dr-replay-rate-0.9", "maze/accel-dr", 9, 10_000, changes={"method.buffer.replay_rate": 0.9}),
     Job("maze-learned-editor", "maze/learned-editor", 10, 10_000),
     Job("maze-no-editor", "maze/no-editor", 9, 10_000),
     Job("maze-minimax", "maze/minimax", 24, 30_000),
     Job("maze-paired", "maze/paired", 55, 30_000),
 ]
+SUSPECTS = ("hero", "penalty", "hero-penalty", "crop")  # of keeping students from learning lava
 LAVA = [
     Job(f"lava-{name}", f"lava/{name}", 10, 1_000, suite="lava", looks=250)
-    for name in ("dr", "dr-uniform", "robust-plr", "robust-plr-uniform", "accel", "accel-random", "paired", "minimax")
+    for name in (
+        *("dr", "dr-uniform", "robust-plr", "robust-plr-uniform", "accel", "accel-random", "paired", "minimax"),
+        *(f"{method}-{suspect}" for suspect in SUSPECTS for method in ("dr", "robust-plr", "accel")),
+    )
 ]
 QUEUE = [*MAZES, *LAVA]
 TRIAL = Job("trial", "maze/demo", 0, updates=200, seeds=2, looks=100)  # minutes on a CPU: `work WORK --only trial`
@@ -116,7 +127,7 @@ def show_queue(args: argparse.Namespace) -> int:
         rest = job.minutes * (1 - done / job.updates)
         left += rest
         state = "done" if done >= job.updates else f"{done:6,} of {job.updates:,}, {rest:.0f} min left"
-        print(f"{job.name:34}{job.preset:24}{job.seeds} seeds  {state}")
+        print(f"{job.name:38}{job.preset:30}{job.seeds} seeds  {state}")
     print(f"{left:.0f} minutes of one GPU are left if runs follow one another; three side by side take 0.6 of that.")
     return 0
 
@@ -139,7 +150,8 @@ def work(args: argparse.Namespace) -> int:
                 failed |= {name} if training.pop(name).returncode else set()
             while waiting and len(training) < args.side_by_side:
                 job = waiting.pop(0)
-                training[job.name] = _start("train", args.work, job, shared)
+                first = {"CUDA_MPS_CLIENT_PRIORITY": "1" if training else "0"}  # 1: below the others
+                training[job.name] = _start("train", args.work, job, shared | first)
                 playing[job.name] = _start("play", args.work, job, {"JAX_PLATFORMS": "cpu"})
             if not training and all(p.poll() is not None for p in playing.values()):
                 break
@@ -352,7 +364,7 @@ def table(args: argparse.Namespace) -> int:
             means = [np.mean([float(r["solved_rate"]) for r in rows if r["seed"] == seed]) for seed in seeds]
             error = np.std(means, ddof=1) / np.sqrt(len(means)) if len(means) > 1 else float("nan")
             print(
-                f"{path.name:34}{look.stem:24}{np.mean(means):.3f} ± {error:.3f}  {json.dumps(list(map(float, means)))}"
+                f"{path.name:38}{look.stem:24}{np.mean(means):.3f} ± {error:.3f}  {json.dumps(list(map(float, means)))}"
             )
     return 0
 
