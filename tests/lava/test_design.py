@@ -14,7 +14,7 @@ from lava.reference import assert_sound, edited, fewest_moves
 from tutelage.env import DesignSpace, same_level
 from tutelage.envs.lava import LavaDesign, LavaLevel
 from tutelage.envs.lava.level import level_from_rows, level_to_rows, make_level
-from tutelage.envs.lava.paths import path_length
+from tutelage.envs.lava.paths import path_length, shortest_path
 
 
 def samples(design: LavaDesign, count: int, seed: int = 0) -> LavaLevel:
@@ -123,6 +123,17 @@ def test_path_length_is_breadth_first(placements: int) -> None:
     np.testing.assert_array_equal(found["solvable"], [n is not None for n in expected])
     np.testing.assert_array_equal(found["lava"], levels.lava.reshape(150, -1).sum(axis=1))
     assert placements < 20 or {n is None for n in expected} == {True, False}
+
+
+def test_shortest_path_is_one() -> None:
+    """It is all that has to be free for the fewest moves, and nothing where no path leads."""
+    levels = samples(LavaDesign("uniform", 40), 60)
+    paths = np.asarray(jax.jit(jax.vmap(shortest_path))(levels))
+    for i, path in enumerate(paths):
+        level, moves = one(levels, i), fewest_moves(one(levels, i))
+        assert path.sum() == (0 if moves is None else moves + 1)
+        assert moves is None or fewest_moves(level._replace(lava=~path)) == moves
+        assert not (path & np.asarray(level.lava)).any()
 
 
 def test_path_length_of_a_long_way() -> None:

@@ -17,7 +17,7 @@ from tutelage.env import DesignSpace, same_level
 from tutelage.envs.maze import MazeDesign, MazeLevel
 from tutelage.envs.maze.level import level_from_rows, level_to_rows, make_level
 from tutelage.envs.maze.order import set_order
-from tutelage.envs.maze.paths import path_length
+from tutelage.envs.maze.paths import path_length, shortest_path
 
 ALL_EDITS = ("wall", "empty", "goal", "agent")
 
@@ -215,6 +215,17 @@ def test_path_length_is_breadth_first(height: int, width: int, blocks: int, coun
     np.testing.assert_array_equal(found["solvable"], [n is not None for n in expected])
     np.testing.assert_array_equal(found["blocks"], levels.walls.reshape(count, -1).sum(axis=1))
     assert count < 10 or {n is None for n in expected} == {True, False}
+
+
+def test_shortest_path_is_one() -> None:
+    """It is all that has to be free for the fewest moves, and nothing where no path leads."""
+    levels = samples(MazeDesign(9, 9, "fixed", 40), 60, seed=1)
+    paths = np.asarray(jax.jit(jax.vmap(shortest_path))(levels))
+    for i, path in enumerate(paths):
+        level, moves = one(levels, i), fewest_moves(one(levels, i))
+        assert path.sum() == (0 if moves is None else moves + 1)
+        assert moves is None or fewest_moves(level._replace(walls=~path)) == moves
+        assert not (path & np.asarray(level.walls)).any()
 
 
 def test_path_length_of_the_longest_corridor() -> None:

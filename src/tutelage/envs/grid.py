@@ -5,14 +5,14 @@ Tiles are numbered row by row. Some are blocked (by walls, or lava); one is the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import random
+from jax import lax, random
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Key, UInt8
 
@@ -27,6 +27,8 @@ UNSEEN_CODE, EMPTY_CODE, WALL_CODE, GOAL_CODE, LAVA_CODE, START_CODE = (
     kind + (colour << 8) for kind, colour in ((0, 0), (1, 0), (2, 5), (8, 1), (9, 0), (10, 0))
 )
 _BYTES = np.array([0, 8, 16], np.uint32)
+
+Tiles = Bool[Array, "h w"]
 
 
 def check_rows(rows: Any, *, kind: str, block: str, height: int, width: int) -> None:
@@ -108,6 +110,41 @@ def random_tile(key: Key[Array, ""], among: Bool[Array, " tiles"]) -> Int[Array,
     """A uniformly random true tile of `among`, of which there must be one."""
     rank = jnp.cumsum(among)
     return jnp.argmax(rank > random.randint(key, (), 0, rank[-1])).astype(jnp.int32)
+
+
+def shortest_path(free: Tiles, start: Int[Array, ""], goal: Int[Array, ""], spread: Callable[[Tiles], Tiles]) -> Tiles:
+    """The tiles of one shortest path over free tiles, both ends included; none if there is no path.
+
+    `spread` adds to tiles those that are one move away. Tiles are numbered by their moves from the start, and the path
+    is gone back from the goal, each time to the first tile of the next smaller number.
+    """
+    moves = _moves_from(free, start, spread)
+    end = _only(goal, free.shape)
+
+    def back(path: tuple[Tiles, Tiles, Array]) -> tuple[Tiles, Tiles, Array]:
+        passed, here, left = path
+        near = spread(here) & (moves == left - 1)
+        here = _only(jnp.argmax(near), free.shape)
+        return passed | here, here, left - 1
+
+    length = moves.reshape(-1)[goal]
+    return lax.while_loop(lambda path: path[2] > 0, back, (end & (length >= 0), end, length))[0]
+
+
+def _moves_from(free: Tiles, start: Int[Array, ""], spread: Callable[[Tiles], Tiles]) -> Int[Array, "h w"]:
+    """How many moves each tile is away from the start; −1 where no path leads."""
+
+    def flood(at: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        moves, n, _ = at
+        new = spread(moves >= 0) & free & (moves < 0)
+        return jnp.where(new, n, moves), n + 1, jnp.any(new)
+
+    moves = jnp.where(_only(start, free.shape), 0, -1)
+    return lax.while_loop(lambda at: at[2], flood, (moves, jnp.int32(1), jnp.bool_(True)))[0]
+
+
+def _only(loc: Int[Array, ""], shape: tuple[int, ...]) -> Tiles:
+    return (jnp.arange(shape[0] * shape[1]) == loc).reshape(shape)
 
 
 def place(

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
+from tutelage.envs import grid
 from tutelage.envs.lava.level import TILES, LavaLevel
 
 # A shortest path visits at most two tiles of a 2×2 square, and 16 such squares cover the room.
@@ -24,6 +25,11 @@ def path_length(level: LavaLevel) -> Float[Array, ""]:
     _, arrived = lax.scan(spread, start, length=LONGEST_PATH)
     moves = jnp.argmax(arrived) + 1
     return jnp.where(arrived[-1], moves.astype(jnp.float32), jnp.nan)
+
+
+def shortest_path(level: LavaLevel) -> Bool[Array, "7 7"]:
+    """The tiles of one shortest path from start to goal, both included; none if lava leaves no path."""
+    return grid.shortest_path(~level.lava, level.agent, level.goal, dilate)
 
 
 def dilate(tiles: Bool[Array, "7 7"]) -> Bool[Array, "7 7"]:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int32
 
+from tutelage.envs import grid
 from tutelage.envs.maze.level import MazeLevel
 
 
@@ -32,6 +33,11 @@ def path_length(level: MazeLevel) -> Float[Array, ""]:
     begin = _Flood(start, jnp.int32(0), jnp.bool_(True))
     end = lax.while_loop(lambda flood: flood.spreading & ~at_goal(flood), spread, begin)
     return jnp.where(at_goal(end), end.moves.astype(jnp.float32), jnp.nan)
+
+
+def shortest_path(level: MazeLevel) -> Bool[Array, "h w"]:
+    """The tiles of one shortest path from start to goal, both included; none if no path exists."""
+    return grid.shortest_path(~level.walls, level.agent, level.goal, dilate)
 
 
 def dilate(tiles: Bool[Array, "h w"]) -> Bool[Array, "h w"]:
