@@ -187,7 +187,7 @@ def _free_name(path: Path) -> Path:
     return to
 
 
-def sweep(folder: Path) -> None:
+def tidy(folder: Path) -> None:
     """Removes what a kill left half-written. Only for who holds the lock."""
     for path in folder.glob(".*.tmp") if folder.is_dir() else ():
         remove(path)

@@ -21,7 +21,7 @@ from tutelage.runs.flags import tell_xla
 from tutelage.runs.lock import Lock
 from tutelage.runs.run import Run, initial_state, state_template
 from tutelage.runs.signals import Interrupted
-from tutelage.runs.storage import make_folder, put_aside, sweep, write_atomically
+from tutelage.runs.storage import make_folder, put_aside, tidy, write_atomically
 from tutelage.runs.trainer import Progress, Trainer, Warn
 
 OnProgress = Callable[[Progress], None]
@@ -95,7 +95,7 @@ def _begun(path: Path, config: Config) -> Iterator[None]:
     with Lock(path):
         _check_free(path)  # another process may have been faster
         try:
-            sweep(path)
+            tidy(path)
             _furnish(path)
             _write_config(path, config)
         except (Exception, KeyboardInterrupt):
@@ -159,7 +159,7 @@ def _newest(run: Run, warn: Warn) -> tuple[int, State]:
 def _forget_after(path: Path, updates: int, warn: Warn) -> None:
     """What comes after a checkpoint is done again; damaged checkpoints are kept under another name."""
     for folder in (path, *(path / name for name in standing.FOLDERS[:2])):
-        sweep(folder)
+        tidy(folder)
     _furnish(path)
     for later in checkpoint.available(path / "checkpoints"):
         if later > updates:
