@@ -1,18 +1,24 @@
 """The command line as a person meets it: what it says, and what it refuses."""
 
+import ast
 import io
 import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 import tutelage as tut
 from toys import tiny_maze
-from tutelage import cli
+from tutelage import cli, commands
+from tutelage.commands.options import free_path
 from tutelage.console import StatusLine, levels_table
 from tutelage.runs import config as configs
-from tutelage.runs import evaluate
+from tutelage.runs import evaluate, presets
+from tutelage.runs import train as training
 from tutelage.runs.browse import Found
 from tutelage.runs.evaluations import Subject
 
@@ -43,15 +49,47 @@ def call(capsys, *args):
     return code, out, err
 
 
+START = """
+import sys
+from tutelage import cli
+code = cli.main(sys.argv[1:])
+assert not {"jax", "numpy", "tyro", "rich"} & set(sys.modules), "something large was imported"
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize(("arg", "code"), [("--help", 0), ("--version", 0), ("trian", 2)])
+def test_what_needs_no_jax_does_not_wait_for_it(arg, code):
+    assert subprocess.run([sys.executable, "-c", START, arg], check=False, capture_output=True).returncode == code
+
+
+def test_the_package_runs_as_a_module():
+    command = [sys.executable, "-m", "tutelage", "--version"]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == f"tutelage {tut.__version__}\n"
+
+
+def test_every_public_name_is_found_and_typed():
+    """The names that are imported when they are asked for, those that type checkers see, and `__all__` are one list."""
+    tree = ast.parse(Path(tut.__file__).read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    typed = {name.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for name in node.names}
+    assert typed == {name: f"tutelage.{home}" for name, home in tut._HOMES.items()}
+    assert set(typed) == set(tut.__all__) <= set(dir(tut))
+    for name in tut.__all__:
+        assert getattr(tut, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'magic'"):
+        tut.magic  # noqa: B018
+
+
 def test_alone_it_says_what_it_can_do(capsys):
     code, out, _ = call(capsys)
     assert code == 0
-    for command in cli.COMMANDS:
+    for command in commands.COMMANDS:
         assert f"tutelage {command}" in out
     assert call(capsys, "--version")[1].strip() == f"tutelage {tut.__version__}"
 
 
-@pytest.mark.parametrize("command", list(cli.COMMANDS))
+@pytest.mark.parametrize("command", list(commands.COMMANDS))
 def test_every_command_explains_itself(capsys, command):
     code, out, _ = call(capsys, command, "--help")
     assert code == 0
@@ -71,7 +109,7 @@ def test_the_help_of_train_explains_every_setting(capsys):
 
 
 BAD = {
-    "unknown command": (["trin"], "Unknown command 'trin'; known: train, resume"),
+    "unknown command": (["trin"], "Unknown command 'trin'; did you mean 'train'?"),
     "no env": (["train"], "wants an env and a method, as in `tutelage train maze accel`"),
     "unknown env": (["train", "moon", "accel"], "Unknown env 'moon'; known: maze"),
     "unknown method": (["train", "maze", "magic"], "Unknown method 'magic' for maze; known: dr, plr"),
@@ -226,8 +264,6 @@ def test_presets_are_listed_and_printed_as_configs(capsys, tmp_path):
         assert name in out
     _, out, _ = call(capsys, "presets", "maze/accel")
     (tmp_path / "mine.json").write_text(out)
-    from tutelage.runs import presets
-
     assert configs.load(tmp_path / "mine.json", presets.DOMAINS, presets.METHODS) == tut.preset("maze", "accel")
 
 
@@ -241,14 +277,14 @@ def test_ctrl_c_says_how_to_go_on(capsys, monkeypatch):
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "train_run", interrupted)
+    monkeypatch.setattr(training, "train", interrupted)
     code, _, err = call(capsys, "train", "maze", "accel", *TINY)
     assert code == 130
     assert "tutelage resume" in err
 
 
 def test_the_demo_ends_with_a_page(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(cli.presets, "preset", lambda env, method: tiny_maze(updates=4))
+    monkeypatch.setattr(presets, "preset", lambda env, method: tiny_maze(updates=4))
     code, out, _ = call(capsys, "demo", "--out", tmp_path / "demo")
     assert code == 0
     page = (tmp_path / "demo" / "index.html").read_text()
@@ -257,7 +293,7 @@ def test_the_demo_ends_with_a_page(capsys, tmp_path, monkeypatch):
 
 
 def test_the_default_directory_is_the_first_free_one(tmp_path):
-    assert str(cli._free_path("x")) == "runs/x"
+    assert str(free_path("x")) == "runs/x"
     (tmp_path / "runs" / "x").mkdir(parents=True)
     (tmp_path / "runs" / "x-2").mkdir()
-    assert str(cli._free_path("x")) == "runs/x-3"
+    assert str(free_path("x")) == "runs/x-3"

@@ -17,6 +17,7 @@ LAYERS = (
     {"runs"},
     {"__init__"},  # the library's face
     {"report", "page", "interop", "console"},
+    {"commands"},
     {"cli"},
     {"__main__"},
 )

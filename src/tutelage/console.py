@@ -6,7 +6,10 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
 
+import jax
 from rich import box
 from rich.console import Console
 from rich.live import Live
@@ -14,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tutelage.runs.browse import Found
+from tutelage.runs.config import Config
 from tutelage.runs.evaluate import Result, by_level, overall
 from tutelage.runs.trainer import Progress
 from tutelage.statistics import Summary
@@ -21,9 +25,23 @@ from tutelage.statistics import Summary
 QUIET_SECONDS = 30.0  # between lines where the output is not a terminal
 
 
-def terminal() -> Console:
+class Terminal(Console):
     """Where the commands print. Text is printed as it is: paths and names may hold what Rich takes for markup."""
-    return Console(highlight=False, markup=False, emoji=False)
+
+    def __init__(self):
+        super().__init__(highlight=False, markup=False, emoji=False)
+
+    def say(self, text: str) -> None:
+        """Prints a sentence; it is the terminal that breaks it into lines."""
+        self.print(text, soft_wrap=True)
+
+    def warn(self, text: str) -> None:
+        """Prints a sentence that asks for attention."""
+        self.print(text, style="yellow", soft_wrap=True)
+
+    def done(self, path: Path, began: float) -> None:
+        """Says that a training has come to its end, and what to do next."""
+        self.say(f"Done in {clock(time.monotonic() - began)}. Evaluate with `tutelage eval {path}`.")
 
 
 class ProgressLine(AbstractContextManager["ProgressLine"]):
@@ -50,6 +68,13 @@ class ProgressLine(AbstractContextManager["ProgressLine"]):
         elif time.monotonic() - self._last_line > QUIET_SECONDS or p.updates == p.total:
             self._last_line = time.monotonic()
             self._console.print(describe(p, self._metrics, 0), soft_wrap=True)
+
+
+def progress(console: Console, config: Config[Any, Any]) -> ProgressLine:
+    """A progress line for a training, with the first two measures of its levels."""
+    design = config.env.design()
+    level = jax.eval_shape(design.sample, jax.random.key(0))
+    return ProgressLine(console, list(jax.eval_shape(design.describe, level))[:2])
 
 
 class StatusLine(AbstractContextManager["StatusLine"]):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tutelage import cli
+from tutelage import cli, commands
 from tutelage.envs.bipedal import SMALL_LOOPS, PoetDomain, WalkerDomain
 from tutelage.envs.maze import MazeDomain
 from tutelage.runs import bench, config, train
@@ -55,10 +55,10 @@ def test_it_is_told_before_anything_is_computed(monkeypatch, tmp_path, where) ->
     run = tmp_path / "run"
     run.mkdir()
     (run / "config.json").write_text(json.dumps(config.to_json(preset("bipedal", "dr"), "dr")))
-    for module in (train, bench, cli):
+    for module in (train, bench, *map(commands.module, ("train", "resume", "eval", "bench"))):
         monkeypatch.setattr(module, "tell_xla", tell)
     monkeypatch.setattr(bench.jax, "devices", started)
-    commands = {
+    calls = {
         "train": lambda: cli._dispatch(["train", "bipedal", "dr", "--out", str(tmp_path / "other")]),
         "resume": lambda: cli._dispatch(["resume", str(run)]),
         "eval": lambda: cli._dispatch(["eval", str(run)]),
@@ -66,7 +66,7 @@ def test_it_is_told_before_anything_is_computed(monkeypatch, tmp_path, where) ->
         "library": lambda: train.resume(run),
     }
     with pytest.raises(Told, match="bipedal"):
-        commands[where]()
+        calls[where]()
 
 
 LOOP = """

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jaxlib
 
+import tutelage
 from tutelage.errors import shown
 from tutelage.runs.storage import append, read_rows
 
@@ -24,8 +25,6 @@ DECISIVE = ("tutelage", "jax", "jaxlib", "equinox", "optax", "device", "threads"
 
 def circumstances() -> dict[str, str | int]:
     """What the numbers of a training depend on besides its config: versions, device, processors, XLA's flags."""
-    import tutelage  # here, since the package itself imports this module
-
     packages = {name: version(name) for name in ("equinox", "optax", "numpy")}
     device, flags = jax.devices()[0], os.environ.get("XLA_FLAGS")
     return {

@@ -1,0 +1,53 @@
+"""`tutelage demo`."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from rich.text import Text
+
+from tutelage.commands.options import NewRunPath, Number, free_path
+from tutelage.commands.options import parse as parse_options
+from tutelage.console import Terminal, clock, progress, results_table
+from tutelage.report.pages.report import write_report
+from tutelage.runs import presets
+from tutelage.runs.evaluate import write_csv
+from tutelage.runs.evaluations import Subject
+from tutelage.runs.train import train
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Train ACCEL on small mazes, evaluate the student on held-out ones, and write a page that shows it all."""
+
+    out: NewRunPath = None
+    """The run directory, new or empty; runs/demo if not given."""
+    updates: Number = None
+    """Student updates; the preset's if not given."""
+    seed: int = 0
+    """The seed."""
+
+
+def parse(args: list[str]) -> Demo:
+    """From the words after `tutelage demo`."""
+    return parse_options(Demo, args, "demo")
+
+
+def run(command: Demo) -> None:
+    """Trains, evaluates, reports."""
+    config = replace(presets.preset("maze", "demo"), seed=command.seed)
+    config = config if command.updates is None else replace(config, updates=command.updates)
+    path, terminal, began = command.out or free_path("demo"), Terminal(), time.monotonic()
+    size = f"{config.env.size}×{config.env.size}"
+    terminal.say(f"ACCEL on {size} mazes, from empty rooms; {config.updates:,} student updates.")
+    with progress(terminal, config) as line:
+        run = train(config, path, on_progress=line, warn=terminal.warn)
+    terminal.say(f"Trained in {clock(time.monotonic() - began)}. Now levels it has never seen:")
+    results = run.evaluate("small", episodes=100)
+    write_csv(path / "evals" / Subject("small", config.updates).file_name, results)
+    terminal.print(results_table(results, "Held-out mazes, 100 episodes each"))
+    page = path / "index.html"
+    with terminal.status(Text("drawing the page")):
+        write_report([run], path)
+    terminal.say(f"Open {page} in a browser. The levels themselves: tutelage levels {path} --png {path}/pictures")

@@ -1,0 +1,46 @@
+"""`tutelage report`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from tutelage.commands.options import Name
+from tutelage.commands.options import parse as parse_options
+from tutelage.console import StatusLine, Terminal
+from tutelage.report.pages.report import report
+
+
+@dataclass(frozen=True)
+class Report:
+    """Compare runs on one page: held-out levels with honest statistics, learning curves, levels and their ancestry.
+
+    Runs of the same settings pool their seeds. What cannot be used is said, and the rest is reported.
+    """
+
+    runs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN [RUN ...]")]
+    """Run directories."""
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("report")
+    """The folder that gets index.html, figures/ and tables/."""
+    suite: Name = None
+    """The held-out levels to compare on; the suite that most runs were evaluated on if not given."""
+    film: Annotated[str | None, tyro.conf.arg(metavar="LEVEL")] = None
+    """The held-out level to film students on; the hardest that the best method solves if not given."""
+
+
+def parse(args: list[str]) -> Report:
+    """From the words after `tutelage report`."""
+    return parse_options(Report, args, "report")
+
+
+def run(command: Report) -> None:
+    """Writes the page."""
+    terminal = Terminal()
+    with StatusLine(terminal) as status:
+        gathered = report(command.runs, command.out, suite=command.suite, film=command.film, on_chapter=status.update)
+    for note in gathered.notes:
+        terminal.warn(note)
+    terminal.say(f"Open {command.out / 'index.html'} in a browser; figures, tables and their data lie beside it.")
