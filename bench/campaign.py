@@ -200,6 +200,7 @@ def train(args: argparse.Namespace) -> int:
     from tutelage.runs.presets import preset
     from tutelage.runs.train import resume
     from tutelage.runs.train import train as begin
+    from tutelage.runs.trainer import Progress
 
     job = named(args.job)
     path = args.work / job.name

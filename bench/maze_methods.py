@@ -114,6 +114,7 @@ def one(args: argparse.Namespace) -> int:
     from tutelage.runs.run import Run
     from tutelage.runs.train import resume
     from tutelage.runs.train import train as start
+    from tutelage.runs.trainer import Progress
 
     [method], until = args.methods, time.monotonic() + args.seconds
     path = args.out / method

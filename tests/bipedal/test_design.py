@@ -16,6 +16,7 @@ from scipy.stats import kstest
 
 from bipedal.reference import edited
 from tutelage.env import BoxDesign, same_level
+from tutelage.envs.bipedal import WalkerDomain
 from tutelage.envs.bipedal.design import FULL_HIGH, FULL_LOW, WalkerDesign
 from tutelage.envs.bipedal.level import NAMES, WalkerLevel, make_level
 

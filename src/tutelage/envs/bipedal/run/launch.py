@@ -27,8 +27,8 @@ BITS = 32  # bits
 class Gathered(NamedTuple):
     """The walkers that are wanted of each span of them, first in it, and how many they are."""
 
-    order: Int[Array, "n"]
-    wanted: Int[Array, "spans"]
+    order: Int[Array, " n"]
+    wanted: Int[Array, " spans"]
 
     @classmethod
     def of(cls, wanted: Bool[Array, " n"], walkers: int) -> Gathered:
