@@ -26,7 +26,19 @@ FORMAT = 1
 
 # Fields that came later than others: a config without one of them is older, and means its default.
 LATER = frozenset(
-    {"admission", "compass", "crop", "critic", "edit_order", "hero", "new_level", "products", "tolerance"}
+    {
+        "admission",
+        "cell",
+        "compass",
+        "crop",
+        "critic",
+        "edit_order",
+        "hero",
+        "layers",
+        "new_level",
+        "products",
+        "tolerance",
+    }
 )
 
 # What may differ between a run's config and the checkpoints it goes on from, since it decides no number so far.

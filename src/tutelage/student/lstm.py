@@ -8,13 +8,15 @@ dL/dz alone, and the weight gradient is one product over all steps after it.
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Key
+
+from tutelage.student.recurrence import before_each, emptied, loop_unroll, matmul_precision
 
 
 class Carry(NamedTuple):
@@ -34,6 +36,7 @@ class LSTM(eqx.Module):
     weight_h: Float[Array, "H gates"]
     bias_x: Float[Array, " gates"]
     bias_h: Float[Array, " gates"]
+    remembers: ClassVar[bool] = True
 
     def __init__(self, inputs: int, hidden: int, *, key: Key[Array, ""]):
         orthogonal = jax.nn.initializers.orthogonal()
@@ -56,7 +59,7 @@ class LSTM(eqx.Module):
         self, carry: Carry, x: Float[Array, "P in"], start: Bool[Array, " P"]
     ) -> tuple[Carry, Float[Array, "P H"]]:
         """One step of every slot; the state is zeroed where an episode starts."""
-        carry = _forget(carry, start)
+        carry = emptied(carry, start)
         z = x @ self.weight_x + carry.h @ self.weight_h + (self.bias_x + self.bias_h)
         after = _cell(z, carry.c)
         return after, after.h
@@ -64,8 +67,7 @@ class LSTM(eqx.Module):
     def unroll(self, x: Float[Array, "T P in"], start: Bool[Array, "T P"]) -> Float[Array, "T P H"]:
         """`step` over T steps from a zero state."""
         z = x @ self.weight_x + (self.bias_x + self.bias_h)
-        precision = jax.config.jax_default_matmul_precision  # pyright: ignore[reportAttributeAccessIssue]
-        return _unroll(precision, self.weight_h, z, start)
+        return _unroll(matmul_precision(), self.weight_h, z, start)
 
 
 class _Gates(NamedTuple):
@@ -75,10 +77,6 @@ class _Gates(NamedTuple):
     f: Array
     g: Array
     o: Array
-
-
-def _forget(carry: Carry, start: Bool[Array, " P"]) -> Carry:
-    return Carry(*(jnp.where(start[:, None], 0.0, s) for s in carry))
 
 
 def _gates(z: Float[Array, "*batch gates"]) -> _Gates:
@@ -92,12 +90,6 @@ def _cell(z: Float[Array, "P gates"], c: Float[Array, "P H"]) -> Carry:
     return Carry(o * jnp.tanh(c), c)
 
 
-def _loop_unroll() -> int:
-    """Steps an iteration of the sequential loops holds: launch latency decides on a GPU, compile time on a CPU."""
-    return 16 if jax.default_backend() == "gpu" else 1
-
-
-# The backward pass is traced when the loss has been left, and with it the precision that the student asked for.
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _unroll(
     precision: str | None, weight_h: Array, z: Float[Array, "T P gates"], start: Bool[Array, "T P"]
@@ -108,13 +100,13 @@ def _unroll(
 def _unroll_forward(precision: str | None, weight_h: Array, z: Array, start: Array):
     def step(carry: Carry, inputs):
         z, start = inputs
-        before = _forget(carry, start)
+        before = emptied(carry, start)
         after = _cell(z + jnp.matmul(before.h, weight_h, precision=precision), before.c)
         return after, after
 
     slots, hidden = z.shape[1], weight_h.shape[0]
     zeros = jnp.zeros((slots, hidden), z.dtype)
-    _, states = lax.scan(step, Carry(zeros, zeros), (z, start), unroll=_loop_unroll())
+    _, states = lax.scan(step, Carry(zeros, zeros), (z, start), unroll=loop_unroll())
     return states.h, (weight_h, z, start, states)
 
 
@@ -124,7 +116,7 @@ def _unroll_backward(precision: str | None, residuals, dh_out: Float[Array, "T P
     With q = dL/dc': dz = (q·a_i, q·a_f, q·a_g, dh·a_o), where a_x collects the factors of each gate.
     """
     weight_h, z, start, states = residuals
-    before = jax.tree.map(lambda s: jnp.where(start[..., None], 0.0, _shift(s)), states)
+    before = jax.tree.map(lambda s: before_each(s, start), states)
     i, f, g, o = _gates(z + jnp.matmul(before.h, weight_h, precision=precision))
     tanh_c = jnp.tanh(states.c)
     factors = jnp.concatenate([g * i * (1 - i), before.c * f * (1 - f), i * (1 - g**2), tanh_c * o * (1 - o)], axis=-1)
@@ -141,13 +133,8 @@ def _unroll_backward(precision: str | None, residuals, dh_out: Float[Array, "T P
 
     zeros = jnp.zeros_like(dh_out[0])
     inputs = (dh_out, start, factors, to_c, keep)
-    _, dz = lax.scan(step, Carry(zeros, zeros), inputs, reverse=True, unroll=_loop_unroll())
+    _, dz = lax.scan(step, Carry(zeros, zeros), inputs, reverse=True, unroll=loop_unroll())
     return jnp.einsum("tph,tpg->hg", before.h, dz, precision=precision), dz, None
-
-
-def _shift(s: Float[Array, "T P H"]) -> Float[Array, "T P H"]:
-    """The state before each step."""
-    return jnp.concatenate([jnp.zeros_like(s[:1]), s[:-1]])
 
 
 _unroll.defvjp(_unroll_forward, _unroll_backward)

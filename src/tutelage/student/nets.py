@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -14,8 +14,12 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from tutelage.env import Box, Discrete, Obs
 from tutelage.student.distributions import Distribution, distribution, width
+from tutelage.student.gru import GRU
 from tutelage.student.lstm import LSTM
+from tutelage.student.recurrence import Core
+from tutelage.student.s5 import S5
 
+Cell = Literal["lstm", "gru", "s5"]
 Products = Literal["default", "float32"]
 CriticStart = Literal["orthogonal", "uniform"]
 
@@ -95,6 +99,7 @@ class Dense(eqx.Module):
     """The memoryless stand-in for an LSTM: one tanh layer."""
 
     layer: Linear
+    remembers: ClassVar[bool] = False
 
     def __init__(self, inputs: int, hidden: int, *, key: Key[Array, ""]):
         self.layer = Linear(inputs, hidden, gain=2**0.5, key=key)
@@ -115,6 +120,8 @@ class Dense(eqx.Module):
 class Straight(eqx.Module):
     """Nothing between encoder and heads."""
 
+    remembers: ClassVar[bool] = False
+
     def zeros(self, slots: int) -> tuple[()]:
         """No memory."""
         return ()
@@ -129,10 +136,10 @@ class Straight(eqx.Module):
 
 
 class ActorCritic(eqx.Module):
-    """Encoder → LSTM (or a dense layer, or nothing) → actor head and critic head."""
+    """Encoder → memory (or a dense layer, or nothing) → actor head and critic head."""
 
     encoder: Any
-    core: LSTM | Dense | Straight
+    core: Core
     actor: Head | Linear
     critic: Head | Linear | Affine
     log_std: Float[Array, " n"] | None
@@ -142,7 +149,7 @@ class ActorCritic(eqx.Module):
     @property
     def recurrent(self) -> bool:
         """Whether an action depends on more than the present observation."""
-        return isinstance(self.core, LSTM)
+        return self.core.remembers
 
     def memory(self, slots: int) -> PyTree:
         """The memory of `slots` students that have seen nothing yet."""
@@ -248,9 +255,13 @@ class StudentConfig:
     """The student's network."""
 
     memory: bool = True
-    """An LSTM between encoder and heads; without it one dense layer (`--student.no-memory`), much faster on a CPU."""
+    """A memory between encoder and heads; without it one dense layer (`--student.no-memory`), much faster on a CPU."""
+    cell: Cell = "lstm"
+    """What remembers: an LSTM, a GRU, or S5, whose steps follow one another only when acting and not when learning."""
+    layers: int = 2
+    """Layers of S5, one upon the other; the other memories have one."""
     hidden: int = 256
-    """Units of the LSTM or of the dense layer; 0 for no layer at all, which goes with no memory."""
+    """Units of the memory or of the dense layer; 0 for no layer at all, which goes with no memory."""
     head: int = 32
     """Units of the hidden layer of the actor head and of the critic head; 0 for none."""
     separate: bool = False
@@ -261,8 +272,10 @@ class StudentConfig:
     """Precision of matrix products: the device's default, on recent GPUs TF32, or full float32."""
 
     def __post_init__(self):
-        if self.hidden < 0 or self.head < 0:
-            raise ValueError("student.hidden and student.head must not be negative.")
+        if self.hidden < 0 or self.head < 0 or self.layers < 1:
+            raise ValueError("student.hidden and student.head must not be negative, student.layers at least 1.")
+        if self.cell == "s5" and self.hidden % 2:
+            raise ValueError(f"student.hidden must be even for S5, whose states come in pairs, not {self.hidden}.")
         if self.hidden == 0 and (self.memory or self.separate):
             raise ValueError("student.hidden = 0 goes with student.no-memory, and not with student.separate.")
         if self.separate and self.memory:
@@ -297,10 +310,14 @@ class StudentConfig:
             products=self.products,
         )
 
-    def _core(self, inputs: int, *, key: Key[Array, ""]) -> LSTM | Dense | Straight:
+    def _core(self, inputs: int, *, key: Key[Array, ""]) -> Core:
         if self.hidden == 0:
             return Straight()
-        return (LSTM if self.memory else Dense)(inputs, self.hidden, key=key)
+        if not self.memory:
+            return Dense(inputs, self.hidden, key=key)
+        if self.cell == "s5":
+            return S5(inputs, self.hidden, self.layers, key=key)
+        return (GRU if self.cell == "gru" else LSTM)(inputs, self.hidden, key=key)
 
     def _critic(self, inputs: int, *, key: Key[Array, ""]) -> Head | Linear | Affine:
         if self.critic == "uniform":
