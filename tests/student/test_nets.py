@@ -40,10 +40,12 @@ def equations(jaxpr):
     ("actions", "settings"),
     [
         (Discrete(3), {}),
+        (Discrete(3), {"cell": "gru"}),
+        (Discrete(3), {"cell": "s5"}),
         (Discrete(3), {"memory": False}),
         (Box(2), {"memory": False, "separate": True}),
     ],
-    ids=["memory", "dense", "separate"],
+    ids=["memory", "gru", "s5", "dense", "separate"],
 )
 def test_full_products_are_all_full(actions, settings):
     """In acting, in the loss, and in its gradient through time."""
