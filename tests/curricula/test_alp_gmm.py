@@ -89,7 +89,7 @@ def test_finished_episodes_are_told_in_order_of_time_with_their_tasks(course):
 
     @jax.jit
     def play(s):
-        _, trial = METHOD._roll_out(room, s, levels, queue, None, "explore")
+        _, trial = METHOD.play_queue(room, s, levels, queue, None)
         return trial, finished(tasks, trial)
 
     trial, (ended, (told, returns)) = play(state)

@@ -50,7 +50,7 @@ def test_each_student_keeps_its_own_buffer(lived):
     _, _, explored, replayed = lived
     mine, its = explored.buffer, explored.own.buffer
     assert int(mine.filled) == int(its.filled) > 0
-    assert taught.same(mine.levels, its.levels), "the teacher's levels go to both"
+    assert taught.same(mine.level, its.level), "the teacher's levels go to both"
     assert not np.allclose(mine.score, its.score), "each student judges for itself"
     assert not np.array_equal(replayed.buffer.staleness, replayed.own.buffer.staleness), "and draws for itself"
 

@@ -196,7 +196,7 @@ def test_a_method_that_edits_nothing_has_no_evolution_whatever_else_is_missing(
     shutil.rmtree(folder / "levels")
     unedited = jax.tree.map(lambda x: x, Run(folder).state())
     unedited = eqx.tree_at(lambda s: s.buffer.generation, unedited, 0 * unedited.buffer.generation)
-    checkpoint.save(folder / "checkpoints", UPDATES, unedited, {})
+    checkpoint.save(folder / "checkpoints", UPDATES, unedited, json.loads((folder / "config.json").read_text()))
     monkeypatch.setattr(reports, "CHAPTERS", [c for c in CHAPTERS if c[0] == "The evolution of levels"])
     report([folder], tmp_path / "out")
     assert "None of the levels of highest score was edited" in (tmp_path / "out" / "index.html").read_text("utf-8")

@@ -22,7 +22,7 @@ from tutelage.runs.lock import Lock
 from tutelage.runs.run import Run, initial_state, state_template
 from tutelage.runs.signals import Interrupted
 from tutelage.runs.storage import make_folder, put_aside, tidy, write_atomically
-from tutelage.runs.trainer import Progress, Trainer, Warn
+from tutelage.runs.trainer import KEPT_CHECKPOINTS, Progress, Trainer, Warn
 
 OnProgress = Callable[[Progress], None]
 
@@ -134,6 +134,7 @@ def _go_on(run: Run, config: Config, on_progress: OnProgress, warn: Warn) -> Run
         if config.updates < updates:
             raise UserError(f"{run.path} has done {updates:,} student updates already.")
         if config.updates == updates:
+            checkpoint.prune(run.path / "checkpoints", KEPT_CHECKPOINTS, run.config.archive_every)
             warn(f"{run.path} is finished, after {updates:,} student updates; `--updates` makes it go on.")
             return run
         trainer = Trainer(config, run.path, on_progress, warn)
