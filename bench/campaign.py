@@ -137,10 +137,16 @@ def show_queue(args: argparse.Namespace) -> int:
 
 def work(args: argparse.Namespace) -> int:
     """Trains what is left of the queue, and says now and then how far everything is."""
+    from tutelage.runs.engines.local import shared_gpus
+
     until = time.monotonic() + args.seconds
     waiting = [job for job in (*QUEUE, TRIAL) if job.name in args.only and reached(job) < job.updates]
     args.work.mkdir(parents=True, exist_ok=True)
-    shared = _share_gpu()
+    with shared_gpus() as shared:
+        return _work(args, waiting, until, {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **shared})
+
+
+def _work(args: argparse.Namespace, waiting: list[Job], until: float, shared: dict[str, str]) -> int:
     training: dict[str, subprocess.Popen] = {}
     playing: dict[str, subprocess.Popen] = {}
     failed: set[str] = set()
@@ -164,19 +170,6 @@ def work(args: argparse.Namespace) -> int:
     if failed:
         print(f"Failed, see the logs in {args.work}: {', '.join(sorted(failed))}.", file=sys.stderr)
     return 1 if failed else 0
-
-
-def _share_gpu() -> dict[str, str]:
-    """Starts NVIDIA's MPS where it is; the environment in which processes find it."""
-    more = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-    if shutil.which("nvidia-cuda-mps-control"):
-        folders = {f"CUDA_MPS_{kind}_DIRECTORY": f"/tmp/mps-{kind.lower()}" for kind in ("PIPE", "LOG")}
-        for folder in folders.values():
-            Path(folder).mkdir(exist_ok=True)
-        started = subprocess.run(["nvidia-cuda-mps-control", "-d"], env=os.environ | folders, check=False)
-        more |= folders
-        print(f"MPS: {'started' if started.returncode == 0 else 'runs already, or cannot be started'}", flush=True)
-    return more
 
 
 def _start(stage: str, folder: Path, job: Job, more: dict[str, str]) -> subprocess.Popen:

@@ -7,11 +7,11 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jax
 from rich import box
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -19,9 +19,11 @@ from rich.text import Text
 from tutelage.runs.browse import Found
 from tutelage.runs.config import Config
 from tutelage.runs.evaluate import Result, by_level, overall
+from tutelage.runs.points import Point, State, Watch, best
 from tutelage.runs.trainer import Progress
 from tutelage.statistics import Summary
 
+LIVE_SECONDS = 1.0
 QUIET_SECONDS = 30.0  # between lines where the output is not a terminal
 
 
@@ -179,3 +181,76 @@ def plain_table(title: str, *columns: str) -> Table:
     for n, column in enumerate(columns):
         table.add_column(column, justify="right" if n else "left", overflow="fold")
     return table
+
+
+class SweepTable(AbstractContextManager["SweepTable"]):
+    """How the points of a sweep stand: in place on a terminal, a table; elsewhere a line now and then."""
+
+    def __init__(self, console: Console, watch: Watch):
+        self._console, self._watch = console, watch
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._began = self._last = time.monotonic()
+        self._before = sum(p.updates for p in watch.look())
+
+    def __enter__(self) -> SweepTable:
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._console.is_terminal:
+            self._live.stop()
+
+    def __call__(self) -> None:
+        """Looks again, if some time has passed."""
+        now, live = time.monotonic(), self._console.is_terminal
+        if now - self._last < (LIVE_SECONDS if live else QUIET_SECONDS):
+            return
+        self._last = now
+        points = self._watch.look()
+        left = self._seconds_left(points, now)
+        line = in_short(points) + (f"; {clock(left)} left" if left else "")
+        if live:
+            table = points_table(self._watch, points, most=max(self._console.height - 7, 3))
+            self._live.update(Group(table, Text(line)), refresh=True)
+        else:
+            self._console.print(line, soft_wrap=True)
+
+    def _seconds_left(self, points: Sequence[Point], now: float) -> float | None:
+        """As if all student updates took as long as those that were watched."""
+        done, total = sum(p.updates for p in points), sum(p.total for p in points)
+        return (now - self._began) / (done - self._before) * (total - done) if done > self._before else None
+
+
+def in_short(points: Sequence[Point]) -> str:
+    """4 of 12 points finished, 2 running, 6 waiting"""
+    counts = {state: sum(p.state == state for p in points) for state in get_args(State)}
+    rest = [f"{n} {state}" for state, n in counts.items() if n and state != "finished"]
+    return ", ".join([f"{counts['finished']} of {len(points)} points finished", *rest])
+
+
+def points_table(watch: Watch, points: Sequence[Point], most: int | None = None) -> Table:
+    """The points of a sweep, the best marked; if not all may be shown, those at work, those that failed, the best."""
+    measure = next(iter(watch.configs.values())).env.measure
+    table = plain_table(str(watch.folder), "point", "state", "updates", f"validation {measure.name}", "")
+    table.columns[1].justify = table.columns[-1].justify = "left"
+    chosen = best(points)
+    for p in points if most is None or len(points) <= most else _foremost(points, most):
+        score = "" if p.score is None else p.score.text(measure.digits)
+        done = f"{p.updates:,} of {p.total:,}"
+        table.add_row(p.name, p.state, done, score, "best" if p is chosen else p.why, style=_STYLES.get(p.state))
+    return table
+
+
+_STYLES = {"failed": "red", "waiting": "dim", "given up": "dim"}
+
+
+def _foremost(points: Sequence[Point], most: int) -> list[Point]:
+    """In the order of the sweep."""
+
+    def rank(p: Point) -> tuple[int, float]:
+        order = ("running", "failed", "finished", "stopped", "given up", "waiting")
+        return order.index(p.state), -p.score.mean if p.score else 0.0
+
+    shown = {p.name for p in sorted(points, key=rank)[:most]}
+    return [p for p in points if p.name in shown]

@@ -268,19 +268,20 @@ def _build(cls: type, data: Any, where: str) -> Any:
     if missing:
         raise UserError(f"the field {where}{min(missing)} is missing.")
     hints = get_type_hints(cls)
-    return cls(**{k: _value(hints[k], v, where + k) for k, v in data.items()})
+    return cls(**{k: typed(hints[k], v, where + k) for k, v in data.items()})
 
 
-def _value(hint: Any, value: Any, where: str) -> Any:
+def typed(hint: Any, value: Any, where: str) -> Any:
+    """Plain data as a value of this type; refuses what is of another. `where` is the field it is for."""
     if isinstance(hint, TypeVar):
         return value
     if dataclasses.is_dataclass(hint):
         return _build(hint, value, where + ".")  # type: ignore[arg-type]
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return None if value is None else _value(next(a for a in args if a is not type(None)), value, where)
+        return None if value is None else typed(next(a for a in args if a is not type(None)), value, where)
     if origin is tuple and isinstance(value, list | tuple):
-        return tuple(_value(args[0], v, where) for v in value)
+        return tuple(typed(args[0], v, where) for v in value)
     if origin is Literal:
         accepted = isinstance(value, str | int | bool) and value in args
     elif hint is float:

@@ -41,7 +41,9 @@ def circumstances() -> dict[str, str | int]:
 
 
 def _threads() -> int:
-    """Processors that this process may use, which is how many threads XLA has on CPUs."""
+    """How many threads XLA has on CPUs: what NPROC says, or the processors that this process may use."""
+    if (said := os.environ.get("NPROC", "")).isdecimal():
+        return int(said)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -9,6 +9,27 @@ from pathlib import Path
 from tutelage.errors import UserError, reason
 
 
+class Occupied(UserError):
+    """Another process is writing to the run."""
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process is writing to a run, as far as this machine can tell."""
+    try:
+        file = os.open(path / ".lock", os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return False
+    try:
+        _lock(file)
+    except (BlockingIOError, PermissionError):
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(file)
+    return False
+
+
 class Lock:
     """Held while a run is written to; the system lets go of it when this process ends, however it ends."""
 
@@ -25,7 +46,7 @@ class Lock:
             _lock(self._file)
         except (BlockingIOError, PermissionError) as error:
             os.close(self._file)
-            raise UserError(f"Another process is training in {self._path}; wait for it or stop it first.") from error
+            raise Occupied(f"Another process is training in {self._path}; wait for it or stop it first.") from error
         except OSError as error:
             os.close(self._file)
             raise UserError(f"{self._path} cannot be locked ({reason(error)}): choose another --out.") from error
