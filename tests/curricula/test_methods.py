@@ -154,7 +154,7 @@ def test_as_released_the_first_episode_admits_and_the_last_ones_score_stays(admi
     """Against a plain loop over the slots: four levels, of which one finishes no episode, and a buffer of three."""
     e = evidence(seed=3, done_rate=0.4)
     first, last = (mark("pvl", over, e, None, ENTRIES) for over in ("first", "last"))
-    trial = Trial(e.rollout, e.episodes, e.solved, e.advantage, e.advantage, last)
+    trial = Trial(e, e.advantage, last)
     method = tut.DR(tut.BufferConfig(capacity=3, eviction="score"), score_over="last", admission=admission)
     state = one_seed(signs(method))
     known = state.buffer.level.at[:].set(jnp.arange(6.0).reshape(3, 2))

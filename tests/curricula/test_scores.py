@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tutelage.curricula.scores import SCORES, Evidence, mark
+from tutelage.curricula.scores import SCORES, Evidence, Score, check_score, mark, negative_advantage
+from tutelage.student.ppo import PPO
 from tutelage.student.rollout import Rollout, episodes
 
 STEPS, SLOTS, ENTRIES = 30, 4, 3
@@ -29,7 +32,7 @@ def evidence(seed: int = 0, done_rate: float = 0.2) -> Evidence:
         entry=as_(entry, jnp.int32),
     )
     e = episodes(r)
-    return Evidence(r, e, as_(advantage), e.returns > 0)
+    return Evidence(r, e, as_(advantage), e.returns > 0, ppo=PPO(discount=0.9, gae_lambda=0.7))
 
 
 def by_hand(name: str, over: str, e: Evidence, known: np.ndarray | None):
@@ -64,8 +67,11 @@ def by_hand(name: str, over: str, e: Evidence, known: np.ndarray | None):
     return score, best, np.array([[(p, q) in found for q in range(ENTRIES)] for p in range(SLOTS)])
 
 
+EPISODIC = [name for name, score in SCORES.items() if isinstance(score, Score)]
+
+
 @pytest.mark.parametrize("over", ["mean", "last", "first"])
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("name", EPISODIC)
 @pytest.mark.parametrize("known", [None, 0.7])
 def test_scores_equal_a_plain_computation(name, over, known):
     e = evidence()
@@ -79,7 +85,7 @@ def test_scores_equal_a_plain_computation(name, over, known):
     assert np.allclose(marks.best_return, best, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("name", [*EPISODIC, "mna"])
 def test_no_finished_episode_is_no_score_rather_than_an_infinite_one(name):
     marks = mark(name, "mean", evidence(done_rate=0.0), None, ENTRIES)
     assert not marks.finished.any()
@@ -91,3 +97,58 @@ def test_several_episodes_on_one_level_are_really_averaged():
     e = evidence(done_rate=0.5)
     mean, last = (np.asarray(mark("pvl", over, e, None, ENTRIES).score) for over in ("mean", "last"))
     assert not np.allclose(mean, last)
+
+
+def real_advantages(e: Evidence) -> Evidence:
+    """With the advantages that go with its rewards and values, those at the rollout's end bootstrapped."""
+    ppo = PPO(discount=0.9, gae_lambda=0.7, bootstrap=True, time_limit="end")
+    r = replace(e.rollout, next_value=jnp.asarray(np.random.default_rng(9).normal(size=e.advantage.shape), jnp.float32))
+    return replace(e, rollout=r, advantage=ppo.advantages(r)[0], ppo=ppo)
+
+
+def test_mna_is_how_far_estimates_fall_below_the_best_before_them():
+    """By n-step returns: S_{t,k} = G_{k+1} − max(V_t, G_1 … G_{k+1}), λ-averaged over k."""
+    e = real_advantages(evidence())
+    r, gamma, lam = e.rollout, e.ppo.discount, e.ppo.gae_lambda
+    reward, value, after, done = (np.asarray(x, np.float64) for x in (r.reward, r.value, r.next_value, r.done))
+    expected = np.zeros_like(value)
+    for p in range(SLOTS):
+        for t in range(STEPS):
+            paid, best, total, k = 0.0, value[t, p], 0.0, 0
+            while True:
+                j = t + k
+                paid += gamma**k * reward[j, p]
+                last = bool(done[j, p]) or j == STEPS - 1
+                outlook = 0.0 if done[j, p] else (after[j, p] if j == STEPS - 1 else value[j + 1, p])
+                estimate = paid + gamma ** (k + 1) * outlook
+                best = max(best, estimate)
+                total += lam**k * (1.0 if last else 1 - lam) * (estimate - best)
+                if last:
+                    break
+                k += 1
+            expected[t, p] = total
+    assert np.allclose(negative_advantage(e), expected, atol=1e-5)
+    assert (expected < -0.1).any()
+
+
+def test_mna_counts_every_step_on_a_level_that_was_ever_solved():
+    e = real_advantages(evidence())
+    marks = mark("mna", "mean", e, None, ENTRIES)
+    each, entry = np.asarray(negative_advantage(e)), np.asarray(e.rollout.entry)
+    for p in range(SLOTS):
+        for q in range(ENTRIES):
+            solved = bool(marks.finished[p, q]) and float(marks.best_return[p, q]) > 0
+            total = -each[:, p][entry[:, p] == q].sum() / STEPS
+            assert float(marks.score[p, q]) == pytest.approx(total if solved else 0.0, abs=1e-5)
+    known = jnp.full((SLOTS, ENTRIES), 1.0)
+    assert (np.asarray(mark("mna", "mean", e, known, ENTRIES).score) >= np.asarray(marks.score) - 1e-6).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "over", "after", "says"),
+    [("mna", "last", "redraw", "must be mean"), ("pace", "mean", "redraw", "after-episode to repeat")],
+)
+def test_what_a_score_cannot_be_computed_with_is_refused(name, over, after, says):
+    with pytest.raises(ValueError, match=says):
+        check_score(name, over, after)
+    check_score(name, "mean", "repeat")

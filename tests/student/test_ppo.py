@@ -78,9 +78,25 @@ def test_advantages_are_normalised_over_the_rollout_with_the_unbiased_deviation(
     advantage = jnp.array([[1.0, 2.0], [3.0, 6.0]])
     zeros, no = jnp.zeros((2, 2)), jnp.zeros((2, 2), bool)
     rollout = Rollout(zeros, zeros, zeros, zeros, None, zeros, no, no, no, jnp.zeros((2, 2), jnp.int32))
-    made = ppos.make_batch(rollout, advantage, advantage)
+    made = ppos.make_batch(rollout, advantage, advantage, PPO())
     assert np.allclose(made.advantage, (np.asarray(advantage) - 3.0) / (np.std([1, 2, 3, 6], ddof=1) + 1e-5), atol=1e-6)
     assert np.array_equal(made.target, advantage)
+
+
+def test_advantages_can_be_normalised_in_each_minibatch_instead():
+    ppo = PPO(normalise="minibatch")
+    far = eqx.tree_at(lambda b: b.advantage, BATCH, 7.0 + 3.0 * BATCH.advantage)
+    known = np.asarray(far.advantage)
+    assert np.array_equal(ppos.make_batch(rollout_of(far), far.advantage, far.target, ppo).advantage, known)
+    by_hand = eqx.tree_at(lambda b: b.advantage, far, jnp.asarray((known - known.mean()) / (known.std() + 1e-8)))
+    assert float(ppos.loss(STUDENT, far, ppo)[0]) == pytest.approx(
+        float(ppos.loss(STUDENT, by_hand, PPO())[0]), abs=1e-6
+    )
+
+
+def rollout_of(batch: Batch) -> Rollout:
+    none, no = jnp.zeros_like(batch.value), jnp.zeros(batch.value.shape, bool)
+    return Rollout(none, none, batch.log_prob, batch.value, None, none, no, no, no, jnp.zeros(no.shape, jnp.int32))
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +126,40 @@ def test_one_epoch_of_one_minibatch_is_one_clipped_adam_step(dense):
         small = np.asarray(g) * 0.1 / norm
         # Adam's first step: m̂ = g, √v̂ = |g| of the scaled-down gradient.
         assert np.allclose(new, np.asarray(old) - 1e-2 * small / (np.abs(small) + 1e-5), atol=1e-6)
+
+
+def test_the_step_size_falls_in_a_straight_line_to_nothing(dense):
+    """Update u is made with α·(1 − u/decay): in the end, and after it, nothing is learnt any more."""
+    ppo, constant = (PPO(epochs=2, minibatches=2, learning_rate=1e-2, decay=n) for n in (4, 0))
+    batch = random_batch(dense)
+    learner, sizes = Learner.of(dense, ppo), []
+    for u in range(6):
+        sizes.append(float(ppo.step_size(learner.optimiser[1][0].count)))
+        before = learner.student
+        learner, _ = ppos.update(jax.random.key(u), learner, batch, ppo)
+        moved = any(
+            not np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (before, learner.student)), strict=True)
+        )
+        assert moved == (u < 4)
+    assert np.allclose(sizes, 1e-2 * np.array([1.0, 0.75, 0.5, 0.25, 0.0, 0.0]))
+    first, plain = (ppos.update(jax.random.key(0), Learner.of(dense, p), batch, p)[0].student for p in (ppo, constant))
+    for a, b in zip(*map(jax.tree.leaves, (first, plain)), strict=True):
+        assert np.allclose(a, b, atol=1e-7), "the first update is made with the whole step size"
+
+
+@pytest.mark.parametrize("memory", [False, True])
+def test_policy_gradients_of_slots_are_those_of_each_slot_by_itself(memory):
+    """As the gradient of PPO's own loss of a batch of one slot, where the student is still the one that played."""
+    student = StudentConfig(memory=memory, hidden=8, head=4).build(Flatten(3), Discrete(2), key=jax.random.key(0))
+    batch = random_batch(student)
+    r = eqx.tree_at(lambda r: (r.obs, r.action), rollout_of(batch), (batch.obs, batch.action))
+    found = ppos.policy_gradient_norm(student, r, batch.advantage)
+    normal = ppos.make_batch(r, batch.advantage, batch.target, PPO()).advantage
+    for p in range(4):
+        alone = jax.tree.map(lambda x, p=p: x[:, p : p + 1], eqx.tree_at(lambda b: b.advantage, batch, normal))
+        grads = jax.grad(lambda s, alone=alone: ppos.loss(s, alone, PPO(value_coef=0.0))[0])(student)
+        norm = sum(float((g**2).sum()) for g in jax.tree.leaves(grads))
+        assert float(found[p]) == pytest.approx(norm, rel=1e-4)
 
 
 def test_minibatches_visit_every_step_once(dense):

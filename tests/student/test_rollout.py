@@ -97,7 +97,7 @@ def test_rollouts_in_the_maze_agree_with_the_unrolled_student():
     assert jnp.allclose(value, r.value, atol=1e-5)
 
 
-def gae_in_numpy(r: Rollout, discount: float, lam: float, bootstrap: bool):
+def gae_in_numpy(r: Rollout, discount: float, lam: float, bootstrap: bool, time_limit: str = "cut"):
     value, reward = np.asarray(r.value, np.float64), np.asarray(r.reward, np.float64)
     done, truncated = np.asarray(r.done), np.asarray(r.truncated)
     advantage = np.zeros_like(value)
@@ -109,21 +109,21 @@ def gae_in_numpy(r: Rollout, discount: float, lam: float, bootstrap: bool):
                 next_value = value[t + 1, p]
             else:
                 following = 0.0
-                cut_short = truncated[t, p] or not done[t, p]
+                cut_short = (truncated[t, p] and time_limit == "cut") or not done[t, p]
                 next_value = float(r.next_value[t, p]) if bootstrap and cut_short else 0.0
             following = reward[t, p] + discount * next_value - value[t, p] + discount * lam * following
             advantage[t, p] = following
     return advantage
 
 
-@pytest.mark.parametrize("bootstrap", [False, True])
-def test_gae_equals_a_plain_loop(student, bootstrap):
+@pytest.mark.parametrize(("bootstrap", "time_limit"), [(False, "cut"), (True, "cut"), (True, "end")])
+def test_gae_equals_a_plain_loop(student, bootstrap, time_limit):
     r = play(student, [[0, 1, 2], [4, 6, 0], [7, 7, 7]], next_values=bootstrap)
     assert r.truncated.any()
     assert r.terminated.any()
     assert not r.done[-1].all()
-    advantage, target = gae(r, discount=0.9, gae_lambda=0.8, bootstrap=bootstrap)
-    expected = gae_in_numpy(r, 0.9, 0.8, bootstrap)
+    advantage, target = gae(r, discount=0.9, gae_lambda=0.8, bootstrap=bootstrap, time_limit=time_limit)
+    expected = gae_in_numpy(r, 0.9, 0.8, bootstrap, time_limit)
     assert np.allclose(advantage, expected, atol=1e-5)
     assert np.allclose(target, expected + np.asarray(r.value), atol=1e-5)
 

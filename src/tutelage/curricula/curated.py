@@ -17,36 +17,50 @@ from tutelage.curricula.buffer import Buffer, BufferConfig, Candidates
 from tutelage.curricula.classroom import Classroom
 from tutelage.curricula.log import Journal, Totals
 from tutelage.curricula.record import newborn
-from tutelage.curricula.scores import Evidence, Marks, Reduction, ScoreName, mark
+from tutelage.curricula.scores import Evidence, Marks, Reduction, ScoreName, check_score, mark
 from tutelage.curricula.seeds import shared_uniform, when
 from tutelage.curricula.state import State
 from tutelage.env import DesignSpace, Level
 from tutelage.student import ppo as ppos
 from tutelage.student.ppo import Learner
-from tutelage.student.rollout import Episodes, Rollout, episodes, gae, rollout
+from tutelage.student.rollout import Episodes, Rollout, episodes, rollout
 
 
 class Trial(eqx.Module):
     """A rollout and all that was computed from it."""
 
-    rollout: Rollout
-    episodes: Episodes
-    solved: Bool[Array, "T P"]
-    advantage: Float[Array, "T P"]
+    evidence: Evidence
     target: Float[Array, "T P"]
     marks: Marks
+
+    @property
+    def rollout(self) -> Rollout:
+        """What happened, step by step."""
+        return self.evidence.rollout
+
+    @property
+    def episodes(self) -> Episodes:
+        """What happened, episode by episode."""
+        return self.evidence.episodes
+
+    @property
+    def solved(self) -> Bool[Array, "T P"]:
+        """Whether the return so far counts as solved."""
+        return self.evidence.solved
+
+    @property
+    def advantage(self) -> Float[Array, "T P"]:
+        """Generalised advantage estimates."""
+        return self.evidence.advantage
 
     def part(self, first: int, count: int) -> Trial:
         """What happened in `count` neighbouring slots of a rollout."""
         chosen = slice(first, first + count)
-        over_time = (self.rollout, self.episodes, self.solved, self.advantage, self.target)
-        r, eps, solved, advantage, target = jax.tree.map(lambda x: x[:, chosen], over_time)
-        return Trial(r, eps, solved, advantage, target, jax.tree.map(lambda x: x[chosen], self.marks))
-
-    @property
-    def evidence(self) -> Evidence:
-        """What scores look at."""
-        return Evidence(self.rollout, self.episodes, self.advantage, self.solved)
+        e = self.evidence
+        over_time = (e.rollout, e.episodes, e.advantage, e.solved, self.target)
+        r, eps, advantage, solved, target = jax.tree.map(lambda x: x[:, chosen], over_time)
+        evidence = replace(e, rollout=r, episodes=eps, advantage=advantage, solved=solved)
+        return Trial(evidence, target, jax.tree.map(lambda x: x[chosen], self.marks))
 
     @property
     def first_marks(self) -> Marks:
@@ -63,7 +77,8 @@ class Curated:
     buffer: BufferConfig = BufferConfig()
     """The level replay buffer."""
     score: ScoreName = "pvl"
-    """Estimate of regret: positive value loss, MaxMC, value L1, signed value loss; or learnability p(1 − p)."""
+    """Estimate of regret: positive value loss, MaxMC, value L1, signed value loss, maximum negative advantage (mna);
+    or of what can be learned: learnability p(1 − p), the parameters' change (pace)."""
     score_over: Reduction = "mean"
     """Score of a level that finished several episodes in one rollout: their mean, or that of the last or first one."""
     admission: Literal["score", "first"] = "score"
@@ -83,6 +98,7 @@ class Curated:
 
     def init(self, room: Classroom, key: Key[Array, ""]) -> State:
         """A fresh student and an empty buffer."""
+        check_score(self.score, self.score_over, self.after_episode)
         key, key_student, key_level = jax.random.split(key, 3)
         level = jax.eval_shape(room.design.sample, key_level)
         zero = jnp.zeros((), jnp.int32)
@@ -145,11 +161,10 @@ class Curated:
         solved = room.env.solved(eps.returns)
         learner, reward = s.learner.scaled_rewards(r)
         s = replace(s, learner=learner, rollouts=s.rollouts + queue.shape[0] // room.slots)
-        advantage, target = gae(
-            replace(r, reward=reward), discount=ppo.discount, gae_lambda=ppo.gae_lambda, bootstrap=ppo.bootstrap
-        )
-        marks = mark(self.score, self.score_over, Evidence(r, eps, advantage, solved), best, queue.shape[1])
-        return s, Trial(r, eps, solved, advantage, target, marks)
+        advantage, target = ppo.advantages(replace(r, reward=reward))
+        evidence = Evidence(r, eps, advantage, solved, student, ppo, room.env.solved)
+        marks = mark(self.score, self.score_over, evidence, best, queue.shape[1])
+        return s, Trial(evidence, target, marks)
 
     def queue_length(self, room: Classroom) -> int:
         """Levels drawn ahead for a slot; one that plays more episodes than this starts its queue again."""
@@ -158,7 +173,7 @@ class Curated:
     def learn(self, room: Classroom, s: State, trial: Trial) -> State:
         """One student update on a rollout."""
         s, key = s.next_key()
-        batch = ppos.make_batch(trial.rollout, trial.advantage, trial.target)
+        batch = ppos.make_batch(trial.rollout, trial.advantage, trial.target, room.ppo)
         learner, losses = ppos.update(key, s.learner, batch, room.ppo)
         s = s.note({f"ppo/{name}": (value, jnp.ones(())) for name, value in losses.items()})
         return replace(s, learner=learner, updates=s.updates + 1, waits=jnp.zeros((), jnp.int32))

@@ -68,7 +68,7 @@ class Teacher:
         learner, gain = _scaled(learner, gain)
         r = replace(r, reward=jnp.zeros_like(r.reward).at[-1].set(gain))
         advantage, target = gae(r, discount=self.ppo.discount, gae_lambda=self.ppo.gae_lambda)
-        return ppos.update(key, learner, ppos.make_batch(r, advantage, target), self.ppo)
+        return ppos.update(key, learner, ppos.make_batch(r, advantage, target, self.ppo), self.ppo)
 
     def reward(self, s: State, r: Rollout, gain: Float[Array, " P"], name: str) -> State:
         """Lets the teacher of a state learn, and notes its mean gain under a `name` of those that `noted` gives."""

@@ -27,16 +27,20 @@ FORMAT = 1
 # Fields that came later than others: a config without one of them is older, and means its default.
 LATER = frozenset(
     {
+        "activation",
         "admission",
         "cell",
         "compass",
-        "crop",
         "critic",
+        "crop",
+        "decay",
         "edit_order",
         "hero",
         "layers",
         "new_level",
+        "normalise",
         "products",
+        "time_limit",
         "tolerance",
     }
 )

@@ -75,12 +75,24 @@ _WITH_MEMORY = Teacher(StudentConfig(hidden=256, head=32))
 _WITHOUT_MEMORY = Teacher(StudentConfig(memory=False, hidden=0, head=32))  # the map shows all there is to know
 _REPAIRED_BUFFER = replace(_MAZE_BUFFER, temperature=0.1, replay_rate=0.95)
 
-# Parallel variants and learnability: what their own papers' code sets for mazes, the network and a learning rate that
-# SFL lets decay apart. Every rollout of a parallel variant replays once it may.
+# Parallel variants and learnability: what their own papers' code sets for mazes. Every rollout of a parallel variant
+# replays once it may.
 _60_WALLS = MazeDomain(generator="fixed", blocks=60)
 _PARALLEL_BUFFER = replace(_MAZE_BUFFER, staleness=0.5, replay_rate=1.0, gate="fixed")
 _PARALLEL_PPO = PPO(learning_rate=3e-4, discount=0.999, bootstrap=True)
-_SFL_PPO = PPO(learning_rate=2.5e-4, discount=0.99, clip=0.04, epochs=4, minibatches=4, bootstrap=True)
+_SFL_UPDATES = 4577  # in which 300 million steps would be trained on; the code stops at the last whole search
+_SFL_PPO = PPO(
+    learning_rate=2.5e-4,
+    decay=_SFL_UPDATES,
+    discount=0.99,
+    epochs=4,
+    minibatches=4,
+    clip=0.04,
+    bootstrap=True,
+    time_limit="end",
+    normalise="minibatch",
+)
+_SFL_MAZES = replace(_60_WALLS, redraw_direction=False)  # a level has a direction to start in
 
 _DEMO = Config(
     env=MazeDomain(size=7, max_steps=64, generator="empty", blocks=0),
@@ -251,7 +263,7 @@ PRESETS: dict[str, tuple[str, Config]] = {
     ),
     "maze/sfl": (
         "SFL: half the slots train on the most learnable of 25,000 random levels, 60 blocks",
-        Config(_60_WALLS, SFL(), ppo=_SFL_PPO, slots=256, updates=4577),
+        Config(_SFL_MAZES, SFL(), StudentConfig(activation="relu"), _SFL_PPO, slots=256, updates=4500),
     ),
     "maze/demo": ("ACCEL on 7×7 mazes, small enough for a laptop: what `tutelage demo` trains", _DEMO),
     **_lava_presets("dr", "domain randomisation, lava or not by a coin (†)", _LAVA, DR(_LAVA_PLR_BUFFER)),

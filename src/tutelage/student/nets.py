@@ -21,6 +21,7 @@ from tutelage.student.s5 import S5
 
 Cell = Literal["lstm", "gru", "s5"]
 Products = Literal["default", "float32"]
+Activation = Literal["tanh", "relu"]
 CriticStart = Literal["orthogonal", "uniform"]
 
 
@@ -81,18 +82,23 @@ class Affine(eqx.Module):
 
 
 class Head(eqx.Module):
-    """One hidden tanh layer."""
+    """One hidden layer: tanh, or ReLU from weights √2 times as large."""
 
     hidden: Linear
     output: Linear
+    activation: Activation = eqx.field(static=True)
 
-    def __init__(self, inputs: int, hidden: int, outputs: int, *, gain: float, key: Key[Array, ""]):
+    def __init__(
+        self, inputs: int, hidden: int, outputs: int, *, gain: float, activation: Activation, key: Key[Array, ""]
+    ):
         key_hidden, key_output = jax.random.split(key)
-        self.hidden = Linear(inputs, hidden, gain=2**0.5, key=key_hidden)
+        self.hidden = Linear(inputs, hidden, gain=2.0 if activation == "relu" else 2**0.5, key=key_hidden)
         self.output = Linear(hidden, outputs, gain=gain, key=key_output)
+        self.activation = activation
 
     def __call__(self, x: Float[Array, "*batch in"]) -> Float[Array, "*batch out"]:
-        return self.output(jnp.tanh(self.hidden(x)))
+        active = jax.nn.relu if self.activation == "relu" else jnp.tanh
+        return self.output(active(self.hidden(x)))
 
 
 class Dense(eqx.Module):
@@ -264,6 +270,8 @@ class StudentConfig:
     """Units of the memory or of the dense layer; 0 for no layer at all, which goes with no memory."""
     head: int = 32
     """Units of the hidden layer of the actor head and of the critic head; 0 for none."""
+    activation: Activation = "tanh"
+    """What the heads' hidden layers do: tanh, or ReLU."""
     separate: bool = False
     """Actor and critic share nothing: two tanh layers of `hidden` units each, without memory."""
     critic: CriticStart = "orthogonal"
@@ -327,7 +335,7 @@ class StudentConfig:
     def _head(self, inputs: int, outputs: int, *, gain: float, key: Key[Array, ""]) -> Head | Linear:
         if self.head == 0:
             return Linear(inputs, outputs, gain=gain, key=key)
-        return Head(inputs, self.head, outputs, gain=gain, key=key)
+        return Head(inputs, self.head, outputs, gain=gain, activation=self.activation, key=key)
 
 
 def _precision(products: Products) -> AbstractContextManager[None]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
 from jax import lax
-from jaxtyping import Array, Float, Int, Key, PyTree
+from jaxtyping import Array, ArrayLike, Float, Int, Key, PyTree
 
 from tutelage.env import Action, Obs
 from tutelage.student.nets import Student
-from tutelage.student.rollout import Rollout
+from tutelage.student.rollout import Rollout, TimeLimit, gae
 from tutelage.student.scaling import Scale
 
 
@@ -22,7 +23,9 @@ class PPO:
     """How the student learns."""
 
     learning_rate: float = 1e-4
-    """Adam's step size, constant."""
+    """Adam's step size."""
+    decay: int = 0
+    """Student updates over which the step size falls in a straight line to nothing, where it stays; 0: constant."""
     adam_eps: float = 1e-5
     """Adam's ε."""
     max_grad_norm: float = 0.5
@@ -47,6 +50,11 @@ class PPO:
     """Divide rewards by the running standard deviation of the discounted return, and clip them to ±10."""
     bootstrap: bool = False
     """Value an episode that the time limit or the rollout's end cut short by the critic, instead of by nothing."""
+    time_limit: TimeLimit = "cut"
+    """With bootstrap, what the time limit is to an episode: a cut, or an end like any other, worth nothing more."""
+    normalise: Literal["rollout", "minibatch"] = "rollout"
+    """What advantages are normalised over: the rollout, once, with the unbiased standard deviation; or each minibatch,
+    with that of the minibatch as a population."""
 
     def __post_init__(self):
         if self.epochs < 1 or self.minibatches < 1:
@@ -55,12 +63,29 @@ class PPO:
             raise ValueError("ppo.discount must lie in (0, 1] and ppo.gae-lambda in [0, 1].")
         if self.learning_rate <= 0 or self.clip <= 0 or self.max_grad_norm <= 0:
             raise ValueError("ppo.learning-rate, ppo.clip and ppo.max-grad-norm must be positive.")
+        if self.decay < 0:
+            raise ValueError("ppo.decay must not be negative.")
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
         """Adam behind a clip of the global gradient norm."""
-        adam = optax.adam(self.learning_rate, eps=self.adam_eps)
+        adam = optax.adam(self.step_size if self.decay else self.learning_rate, eps=self.adam_eps)
         return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), adam)
+
+    def advantages(self, r: Rollout) -> tuple[Float[Array, "T P"], Float[Array, "T P"]]:
+        """Advantages and targets by this γ, λ and way of bootstrapping."""
+        return gae(
+            r,
+            discount=self.discount,
+            gae_lambda=self.gae_lambda,
+            bootstrap=self.bootstrap,
+            time_limit=self.time_limit,
+        )
+
+    def step_size(self, steps: Int[ArrayLike, ""]) -> Float[Array, ""]:
+        """α·(1 − u/decay) after u student updates, which are as many steps of the optimiser each."""
+        updates = jnp.asarray(steps) // (self.epochs * self.minibatches)
+        return self.learning_rate * jnp.maximum(1.0 - updates / self.decay, 0.0)
 
 
 class Learner(eqx.Module):
@@ -95,14 +120,17 @@ class Batch(eqx.Module):
     target: Float[Array, "T P"]
 
 
-def make_batch(r: Rollout, advantage: Float[Array, "T P"], target: Float[Array, "T P"]) -> Batch:
-    """Advantages are normalised here, once over the whole rollout, with the unbiased standard deviation."""
-    normal = (advantage - advantage.mean()) / (advantage.std(ddof=1) + 1e-5)
-    return Batch(r.obs, r.action, r.start, r.log_prob, r.value, normal, target)
+def make_batch(r: Rollout, advantage: Float[Array, "T P"], target: Float[Array, "T P"], ppo: PPO) -> Batch:
+    """Advantages are normalised here, once over the whole rollout, unless each minibatch has its turn later."""
+    if ppo.normalise == "rollout":
+        advantage = (advantage - advantage.mean()) / (advantage.std(ddof=1) + 1e-5)
+    return Batch(r.obs, r.action, r.start, r.log_prob, r.value, advantage, target)
 
 
 def loss(student: Student, batch: Batch, ppo: PPO) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
     """L = policy loss + c_v · value loss − c_e · entropy."""
+    if ppo.normalise == "minibatch":
+        batch = replace(batch, advantage=(batch.advantage - batch.advantage.mean()) / (batch.advantage.std() + 1e-8))
     policy, value = student.evaluate(batch.obs, batch.start)
     log_ratio = policy.log_prob(batch.action) - batch.log_prob
     ratio = jnp.exp(log_ratio)
@@ -126,6 +154,22 @@ def _value_loss(value: Float[Array, "T P"], batch: Batch, ppo: PPO) -> Float[Arr
         return optax.huber_loss(value, batch.target).mean()
     near = batch.value + jnp.clip(value - batch.value, -ppo.clip, ppo.clip)
     return 0.5 * jnp.maximum((value - batch.target) ** 2, (near - batch.target) ** 2).mean()
+
+
+def policy_gradient_norm(student: Student, r: Rollout, advantage: Float[Array, "T P"]) -> Float[Array, " P"]:
+    """‖∇_θ (1/T) Σ_t Â_t log π(a_t)‖² of each slot by itself, Â normalised over all slots together.
+
+    It is the gradient of PPO's policy loss where the student is still the one that played. The critic has no part in
+    it, so that what is left is the change of the policy; a few slots at a time, since each has a gradient of its own.
+    """
+    normal = (advantage - advantage.mean()) / (advantage.std(ddof=1) + 1e-5)
+
+    def objective(student: Student, slot: tuple[Obs, Action, Array, Array]) -> Float[Array, ""]:
+        obs, action, start, advantage = jax.tree.map(lambda x: x[:, None], slot)
+        return (student.evaluate(obs, start)[0].log_prob(action) * advantage).mean()
+
+    slots = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), (r.obs, r.action, r.start, normal))
+    return lax.map(lambda slot: optax.tree.norm(jax.grad(objective)(student, slot), squared=True), slots, batch_size=8)
 
 
 def update(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -169,8 +169,11 @@ def running_sum(x: Float[Array, "T P"], start: Bool[Array, "T P"]) -> Float[Arra
     return running(combine, (x, start))[0]
 
 
+TimeLimit = Literal["cut", "end"]
+
+
 def gae(
-    r: Rollout, *, discount: float, gae_lambda: float, bootstrap: bool = False
+    r: Rollout, *, discount: float, gae_lambda: float, bootstrap: bool = False, time_limit: TimeLimit = "cut"
 ) -> tuple[Float[Array, "T P"], Float[Array, "T P"]]:
     """Generalised advantage estimation (Schulman et al. 2016): advantages A and targets R = A + V, `[T, P]` each.
 
@@ -179,13 +182,14 @@ def gae(
 
     The sum is over steps of one episode, and V_{t+1} is 0 after its last step and the rollout's. With `bootstrap`, it
     is the value of the observation at which the time limit or the rollout's end has cut an episode short; without, it
-    is 0 there too, as in the reference implementation.
+    is 0 there too, as in the reference implementation. Where a time limit is an `end`, only the rollout's end cuts.
     """
     goes_on = jnp.concatenate([~r.done[:-1], jnp.zeros_like(r.done[:1])])
     following = jnp.concatenate([r.value[1:], jnp.zeros_like(r.value[:1])]) * goes_on
     if bootstrap:
         assert r.next_value is not None, "bootstrapping needs a rollout with next_values=True"
-        following = jnp.where(~goes_on & ~r.terminated, r.next_value, following)
+        over = r.terminated if time_limit == "cut" else r.done
+        following = jnp.where(~goes_on & ~over, r.next_value, following)
     delta = r.reward + discount * following - r.value
     advantage = _linear_recurrence(delta, discount * gae_lambda * goes_on)
     return advantage, advantage + r.value
