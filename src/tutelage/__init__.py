@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # what _HOMES says, for who reads without running
     from tutelage.curricula.dr import DR
     from tutelage.curricula.learned_editor import LearnedEditor
     from tutelage.curricula.minimax import Minimax
+    from tutelage.curricula.ncc import NCC
     from tutelage.curricula.no_editor import NoEditor
     from tutelage.curricula.paired import PAIRED
     from tutelage.curricula.plr import PLR
@@ -38,6 +39,7 @@ __all__ = [
     "ACCEL",
     "ALPGMM",
     "DR",
+    "NCC",
     "PAIRED",
     "PLR",
     "PPO",
@@ -76,6 +78,7 @@ _HOMES = {
     "DR": "curricula.dr",
     "LearnedEditor": "curricula.learned_editor",
     "Minimax": "curricula.minimax",
+    "NCC": "curricula.ncc",
     "NoEditor": "curricula.no_editor",
     "PAIRED": "curricula.paired",
     "PLR": "curricula.plr",

@@ -9,7 +9,7 @@ import pytest
 import taught
 import tutelage as tut
 from boxes import signs
-from curricula import test_accel_parallel, test_alp_gmm, test_methods, test_plr_parallel, test_sfl
+from curricula import test_accel_parallel, test_alp_gmm, test_methods, test_ncc, test_plr_parallel, test_sfl
 from tutelage import cli
 from tutelage.runs import checkpoint
 from tutelage.runs.presets import METHODS
@@ -22,6 +22,7 @@ ON_SQUARE = {name: test_methods.METHODS[name] for name in ("dr", "plr", "robust-
     "plr-parallel": test_plr_parallel.METHOD,
     "accel-parallel": test_accel_parallel.METHOD,
     "sfl": test_sfl.METHOD,
+    "ncc": test_ncc.METHOD,
     "alp-gmm": test_alp_gmm.METHOD,
 }
 

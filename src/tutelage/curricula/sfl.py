@@ -89,7 +89,9 @@ class SFL(Curated):
         levels, marks = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), found)
         score, best = lax.top_k(marks.score[:, 0], self.buffer.capacity)
         levels, best_return = jax.tree.map(lambda x: x[best], (levels, marks.best_return[:, 0]))
-        s = replace(s, buffer=_replaced(s, levels, score, best_return), rollouts=self._rollouts_after_scouting(room, s))
+        steps = self.scout_batches * self.scout_levels * self._scout_steps(room)
+        rollouts = scouted(s, s.updates // self.scout_every, steps, room)
+        s = replace(s, buffer=filled_with(s, levels, score, best_return), rollouts=rollouts)
         if s.log is None:
             return s
         entries = Journal(**vars(s.buffer.record), admitted=jnp.ones_like(score, bool))
@@ -99,12 +101,15 @@ class SFL(Curated):
     def _scout_steps(self, room: Classroom) -> int:
         return self.scout_episodes * room.env.max_steps
 
-    def _rollouts_after_scouting(self, room: Classroom, s: State) -> Array:
-        """A search counts as the rollouts of P slots that play as many steps; what is left over goes to later ones."""
-        steps, unit = self.scout_batches * self.scout_levels * self._scout_steps(room), room.slots * room.steps
-        before = s.updates // self.scout_every  # searches so far
-        left_over = (before + 1) * (steps % unit) // unit - before * (steps % unit) // unit
-        return s.rollouts + steps // unit + left_over
+
+def scouted(s: State, before: Array, steps: int, room: Classroom) -> Array:
+    """Rollouts after a search of so many env steps: it counts as the rollouts of P slots that play as many.
+
+    What is left over goes to later ones; `before` counts the searches so far.
+    """
+    unit = room.slots * room.steps
+    left_over = (before + 1) * (steps % unit) // unit - before * (steps % unit) // unit
+    return s.rollouts + steps // unit + left_over
 
 
 def learnability(room: Classroom, key: Key[Array, ""], student: PyTree, levels: Level, steps: int) -> Marks:
@@ -116,7 +121,7 @@ def learnability(room: Classroom, key: Key[Array, ""], student: PyTree, levels: 
     return mark("learnability", "mean", evidence, None, 1)
 
 
-def _replaced(s: State, levels: Level, score: Float[Array, " K"], best_return: Float[Array, " K"]) -> Buffer:
+def filled_with(s: State, levels: Level, score: Float[Array, " K"], best_return: Float[Array, " K"]) -> Buffer:
     """A buffer of these levels alone, with ids never used before."""
     count, old = score.shape[0], s.buffer
     record = newborn(levels, score, s.updates)

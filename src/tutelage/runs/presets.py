@@ -16,6 +16,7 @@ from tutelage.curricula.classroom import Curriculum
 from tutelage.curricula.dr import DR
 from tutelage.curricula.learned_editor import LearnedEditor
 from tutelage.curricula.minimax import Minimax
+from tutelage.curricula.ncc import NCC
 from tutelage.curricula.no_editor import NoEditor
 from tutelage.curricula.paired import PAIRED
 from tutelage.curricula.plr import PLR
@@ -53,6 +54,7 @@ METHODS: dict[str, type[Curriculum]] = {
     "plr-parallel": ParallelPLR,
     "accel-parallel": ParallelACCEL,
     "sfl": SFL,
+    "ncc": NCC,
     "alp-gmm": ALPGMM,
 }
 
@@ -92,6 +94,17 @@ _SFL_PPO = PPO(
     time_limit="end",
     normalise="minibatch",
 )
+_NCC_PPO = PPO(
+    learning_rate=1.4658e-3,
+    decay=_SFL_UPDATES,
+    max_grad_norm=0.25,
+    discount=0.995,
+    gae_lambda=0.98,
+    epochs=1,
+    entropy_coef=1e-3,
+    bootstrap=True,
+    time_limit="end",
+)  # and Adam with the power 0.6 of the second moment in place of its square root, which is not built
 _SFL_MAZES = replace(_60_WALLS, redraw_direction=False)  # a level has a direction to start in
 
 _DEMO = Config(
@@ -264,6 +277,10 @@ PRESETS: dict[str, tuple[str, Config]] = {
     "maze/sfl": (
         "SFL: half the slots train on the most learnable of 25,000 random levels, 60 blocks",
         Config(_SFL_MAZES, SFL(), StudentConfig(activation="relu"), _SFL_PPO, slots=256, updates=4500),
+    ),
+    "maze/ncc": (
+        "NCC: levels drawn from a distribution that climbs learnability, 60 blocks",
+        Config(_SFL_MAZES, NCC(), StudentConfig(activation="relu"), _NCC_PPO, slots=256, updates=4577),
     ),
     "maze/demo": ("ACCEL on 7×7 mazes, small enough for a laptop: what `tutelage demo` trains", _DEMO),
     **_lava_presets("dr", "domain randomisation, lava or not by a coin (†)", _LAVA, DR(_LAVA_PLR_BUFFER)),
