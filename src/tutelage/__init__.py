@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # what _HOMES says, for who reads without running
     from tutelage.runs.presets import preset
     from tutelage.runs.run import Run
     from tutelage.runs.train import resume, train
+    from tutelage.student.es import ES
     from tutelage.student.nets import StudentConfig
     from tutelage.student.ppo import PPO
 
@@ -39,6 +40,7 @@ __all__ = [
     "ACCEL",
     "ALPGMM",
     "DR",
+    "ES",
     "NCC",
     "PAIRED",
     "PLR",
@@ -101,6 +103,7 @@ _HOMES = {
     "Run": "runs.run",
     "resume": "runs.train",
     "train": "runs.train",
+    "ES": "student.es",
     "StudentConfig": "student.nets",
     "PPO": "student.ppo",
 }

@@ -32,7 +32,7 @@ def evidence(seed: int = 0, done_rate: float = 0.2) -> Evidence:
         entry=as_(entry, jnp.int32),
     )
     e = episodes(r)
-    return Evidence(r, e, as_(advantage), e.returns > 0, ppo=PPO(discount=0.9, gae_lambda=0.7))
+    return Evidence(r, e, as_(advantage), e.returns > 0, learning=PPO(discount=0.9, gae_lambda=0.7))
 
 
 def by_hand(name: str, over: str, e: Evidence, known: np.ndarray | None):
@@ -103,13 +103,13 @@ def real_advantages(e: Evidence) -> Evidence:
     """With the advantages that go with its rewards and values, those at the rollout's end bootstrapped."""
     ppo = PPO(discount=0.9, gae_lambda=0.7, bootstrap=True, time_limit="end")
     r = replace(e.rollout, next_value=jnp.asarray(np.random.default_rng(9).normal(size=e.advantage.shape), jnp.float32))
-    return replace(e, rollout=r, advantage=ppo.advantages(r)[0], ppo=ppo)
+    return replace(e, rollout=r, advantage=ppo.advantages(r)[0], learning=ppo)
 
 
 def test_mna_is_how_far_estimates_fall_below_the_best_before_them():
     """By n-step returns: S_{t,k} = G_{k+1} − max(V_t, G_1 … G_{k+1}), λ-averaged over k."""
     e = real_advantages(evidence())
-    r, gamma, lam = e.rollout, e.ppo.discount, e.ppo.gae_lambda
+    r, gamma, lam = e.rollout, e.learning.discount, e.learning.gae_lambda
     reward, value, after, done = (np.asarray(x, np.float64) for x in (r.reward, r.value, r.next_value, r.done))
     expected = np.zeros_like(value)
     for p in range(SLOTS):

@@ -8,7 +8,7 @@ from tutelage.env import Discrete
 from tutelage.student import ppo as ppos
 from tutelage.student.distributions import Categorical
 from tutelage.student.nets import Flatten, StudentConfig
-from tutelage.student.ppo import PPO, Batch, Learner
+from tutelage.student.ppo import PPO, Batch
 from tutelage.student.rollout import Rollout
 
 
@@ -117,7 +117,7 @@ def random_batch(student, steps=6, slots=4):
 def test_one_epoch_of_one_minibatch_is_one_clipped_adam_step(dense):
     ppo = PPO(epochs=1, learning_rate=1e-2, max_grad_norm=0.1)
     batch = random_batch(dense)
-    learner, metrics = ppos.update(jax.random.key(0), Learner.of(dense, ppo), batch, ppo)
+    learner, metrics = ppos.update(jax.random.key(0), ppo.begin(jax.random.key(0), dense), batch, ppo)
     grads = jax.grad(lambda s: ppos.loss(s, batch, ppo)[0])(dense)
     norm = np.sqrt(sum(float((g**2).sum()) for g in jax.tree.leaves(grads)))
     assert norm > 0.1, "the batch must make the clip matter"
@@ -132,7 +132,7 @@ def test_the_step_size_falls_in_a_straight_line_to_nothing(dense):
     """Update u is made with α·(1 − u/decay): in the end, and after it, nothing is learnt any more."""
     ppo, constant = (PPO(epochs=2, minibatches=2, learning_rate=1e-2, decay=n) for n in (4, 0))
     batch = random_batch(dense)
-    learner, sizes = Learner.of(dense, ppo), []
+    learner, sizes = ppo.begin(jax.random.key(0), dense), []
     for u in range(6):
         sizes.append(float(ppo.step_size(learner.optimiser[1][0].count)))
         before = learner.student
@@ -142,7 +142,9 @@ def test_the_step_size_falls_in_a_straight_line_to_nothing(dense):
         )
         assert moved == (u < 4)
     assert np.allclose(sizes, 1e-2 * np.array([1.0, 0.75, 0.5, 0.25, 0.0, 0.0]))
-    first, plain = (ppos.update(jax.random.key(0), Learner.of(dense, p), batch, p)[0].student for p in (ppo, constant))
+    first, plain = (
+        ppos.update(jax.random.key(0), p.begin(jax.random.key(0), dense), batch, p)[0].student for p in (ppo, constant)
+    )
     for a, b in zip(*map(jax.tree.leaves, (first, plain)), strict=True):
         assert np.allclose(a, b, atol=1e-7), "the first update is made with the whole step size"
 
@@ -166,7 +168,7 @@ def test_minibatches_visit_every_step_once(dense):
     # Where the step size vanishes, the mean over minibatches of the loss's parts is that of the whole batch.
     batch = random_batch(dense)
     ppo = PPO(epochs=1, minibatches=4, learning_rate=1e-12)
-    _, split = ppos.update(jax.random.key(0), Learner.of(dense, ppo), batch, ppo)
+    _, split = ppos.update(jax.random.key(0), ppo.begin(jax.random.key(0), dense), batch, ppo)
     _, whole = ppos.loss(dense, batch, ppo)
     for name in ("policy_loss", "value_loss", "entropy"):
         assert float(split[name]) == pytest.approx(float(whole[name]), abs=1e-5)

@@ -58,5 +58,5 @@ def test_actor_and_critic_share_nothing_when_separate():
 
 def test_the_scale_is_part_of_the_learner_only_where_returns_are_normalised():
     student = StudentConfig(memory=False, hidden=8, separate=True).build(Flatten(3), Box(2), key=jax.random.key(0))
-    assert ppos.Learner.of(student, ppos.PPO()).scale is None
-    assert isinstance(ppos.Learner.of(student, ppos.PPO(normalise_returns=True)).scale, Scale)
+    assert ppos.PPO().begin(jax.random.key(0), student).scale is None
+    assert isinstance(ppos.PPO(normalise_returns=True).begin(jax.random.key(0), student).scale, Scale)

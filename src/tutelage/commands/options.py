@@ -21,7 +21,9 @@ File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
 def parse(shape: Any, args: list[str], command: str, *, default: Any = None) -> Any:
     """A command's dataclass from what was typed; what cannot be understood ends the program, with exit code 2."""
     given = {} if default is None else {"default": default}
-    return tyro.cli(shape, args=args, prog=f"tutelage {command}", **given)
+    # Of what may be none, the default says whether it is: no subcommands.
+    config = (tyro.conf.AvoidSubcommands,)
+    return tyro.cli(shape, args=args, prog=f"tutelage {command}", config=config, **given)
 
 
 def free_path(name: str) -> Path:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Key, PyTree
 from tutelage.curricula.buffer import BufferConfig
 from tutelage.curricula.state import State
 from tutelage.env import DesignSpace, Env
-from tutelage.student.ppo import PPO
+from tutelage.student.learning import Learning
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Classroom:
 
     env: Env
     design: DesignSpace
-    ppo: PPO
+    learning: Learning
     new_student: Callable[[Key[Array, ""]], PyTree]
     slots: int
     steps: int
@@ -32,6 +32,9 @@ class Curriculum(Protocol):
 
     needs: ClassVar[type | tuple[type, ...]]
     """What the design space must be: a protocol of `env.py`, or one of several."""
+
+    teaches: ClassVar[tuple[type, ...]]
+    """The ways to learn that its students may have."""
 
     @property
     def buffer(self) -> BufferConfig: ...

@@ -21,8 +21,8 @@ from tutelage.curricula.scores import Evidence, Marks, Reduction, ScoreName, che
 from tutelage.curricula.seeds import shared_uniform, when
 from tutelage.curricula.state import State
 from tutelage.env import DesignSpace, Level
-from tutelage.student import ppo as ppos
-from tutelage.student.ppo import Learner
+from tutelage.student.learning import Lesson
+from tutelage.student.ppo import PPO
 from tutelage.student.rollout import Episodes, Rollout, episodes, rollout
 
 
@@ -73,6 +73,7 @@ class Curated:
     """What methods that keep a level buffer have in common."""
 
     needs: ClassVar[type | tuple[type, ...]] = DesignSpace
+    teaches: ClassVar[tuple[type, ...]] = (PPO,)
 
     buffer: BufferConfig = BufferConfig()
     """The level replay buffer."""
@@ -98,11 +99,11 @@ class Curated:
 
     def init(self, room: Classroom, key: Key[Array, ""]) -> State:
         """A fresh student and an empty buffer."""
-        check_score(self.score, self.score_over, self.after_episode)
+        check_score(self.score, self.score_over, self.after_episode, room.learning)
         key, key_student, key_level = jax.random.split(key, 3)
         level = jax.eval_shape(room.design.sample, key_level)
         zero = jnp.zeros((), jnp.int32)
-        learner = Learner.of(room.new_student(key_student), room.ppo)
+        learner = room.learning.begin(key_student, room.new_student(key_student))
         return State(key, learner, buffers.empty(level, self.buffer), zero, zero, zero, zero, None)
 
     def decide(self, s: State) -> Bool[Array, ""]:
@@ -110,8 +111,11 @@ class Curated:
         return buffers.may_replay(s.buffer, self.buffer, shared_uniform(s, 0))
 
     def generate(self, room: Classroom, key: Key[Array, ""], count: int | None = None) -> Level:
-        """New levels from the design space: one a slot, or as many as asked for."""
-        return jax.vmap(room.design.sample)(jax.random.split(key, room.slots if count is None else count))
+        """As many new levels from the design space as asked for; or one a slot, where all slots may have their own."""
+        together = room.learning.together(room.slots) if count is None else 1
+        count = room.slots // together if count is None else count
+        levels = jax.vmap(room.design.sample)(jax.random.split(key, count))
+        return jax.tree.map(lambda x: jnp.repeat(x, together, axis=0), levels) if together > 1 else levels
 
     def play(self, room: Classroom, s: State, levels: Level, phase: str) -> tuple[State, Trial]:
         """Rolls the student out on one level a slot, each repeated while the rollout lasts, and scores them."""
@@ -154,15 +158,14 @@ class Curated:
     ) -> tuple[State, Trial]:
         """Rolls the student out, every slot on the levels of its queue in turn, and scores them."""
         s, key = s.next_key()
-        ppo = room.ppo
-        student = s.learner.student
-        r, _ = rollout(key, room.env, student, pool, queue, room.steps, next_values=ppo.bootstrap)
+        learning, slots = room.learning, queue.shape[0]
+        players = learning.players(s.learner, slots)
+        r, _ = rollout(key, room.env, players, pool, queue, room.steps, next_values=learning.next_values)
         eps = episodes(r)
         solved = room.env.solved(eps.returns)
-        learner, reward = s.learner.scaled_rewards(r)
-        s = replace(s, learner=learner, rollouts=s.rollouts + queue.shape[0] // room.slots)
-        advantage, target = ppo.advantages(replace(r, reward=reward))
-        evidence = Evidence(r, eps, advantage, solved, student, ppo, room.env.solved)
+        learner, advantage, target = learning.appraise(s.learner, r)
+        s = replace(s, learner=learner, rollouts=s.rollouts + slots // room.slots)
+        evidence = Evidence(r, eps, advantage, solved, players, learning, room.env.solved)
         marks = mark(self.score, self.score_over, evidence, best, queue.shape[1])
         return s, Trial(evidence, target, marks)
 
@@ -173,9 +176,9 @@ class Curated:
     def learn(self, room: Classroom, s: State, trial: Trial) -> State:
         """One student update on a rollout."""
         s, key = s.next_key()
-        batch = ppos.make_batch(trial.rollout, trial.advantage, trial.target, room.ppo)
-        learner, losses = ppos.update(key, s.learner, batch, room.ppo)
-        s = s.note({f"ppo/{name}": (value, jnp.ones(())) for name, value in losses.items()})
+        lesson = Lesson(trial.rollout, trial.episodes, trial.advantage, trial.target)
+        learner, noted = room.learning.learn(key, s.learner, lesson)
+        s = s.note({name: (value, jnp.ones(())) for name, value in noted.items()})
         return replace(s, learner=learner, updates=s.updates + 1, waits=jnp.zeros((), jnp.int32))
 
     def offer(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,8 @@ from tutelage.curricula.classroom import Classroom
 from tutelage.curricula.curated import Curated, Trial, episode_totals
 from tutelage.curricula.state import State
 from tutelage.env import Level
+from tutelage.student.es import ES
+from tutelage.student.ppo import PPO
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,8 @@ class DR(Curated):
 
     The buffer only keeps the levels of highest score for you to look at; nothing is replayed from it.
     """
+
+    teaches: ClassVar[tuple[type, ...]] = (PPO, ES)
 
     new_level: Literal["rollout", "episode"] = "rollout"
     """What a slot plays when an episode ends: its level again, until the rollout is over; or another new one (episode:
@@ -39,7 +43,9 @@ class DR(Curated):
 
     def play_each_once(self, room: Classroom, s: State, key: Key[Array, ""]) -> tuple[State, Trial, Level]:
         """Rolls the student out on a queue of new levels in every slot. Also returns the first of each."""
-        queue = jnp.arange(room.slots * self.queue_length(room), dtype=jnp.int32).reshape(room.slots, -1)
+        together = room.learning.together(room.slots)
+        queue = jnp.arange(room.slots // together * self.queue_length(room), dtype=jnp.int32)
         pool = self.generate(room, key, queue.size)
+        queue = jnp.repeat(queue.reshape(-1, self.queue_length(room)), together, axis=0)
         s, trial = self.play_queue(room, s, pool, queue, None)
         return s.note(episode_totals("explore", trial)), trial, jax.tree.map(lambda x: x[queue[:, 0]], pool)

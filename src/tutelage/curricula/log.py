@@ -18,8 +18,7 @@ from tutelage.env import DesignSpace, Level
 
 PHASES = ("explore", "replay", "edit")
 EPISODES = ("return", "solved", "length", "score", "admitted")
-LOSSES = ("policy_loss", "value_loss", "entropy", "kl", "clip_fraction", "grad_norm")
-NOTED = (*(f"{phase}/{x}" for phase in PHASES for x in EPISODES), *(f"ppo/{x}" for x in LOSSES))
+NOTED = tuple(f"{phase}/{x}" for phase in PHASES for x in EPISODES)
 
 Totals = Mapping[str, tuple[Array, Array]]
 """Sums of quantities by name, each with the weight that its mean will be divided by."""
@@ -47,7 +46,7 @@ class Log(eqx.Module):
 
     @staticmethod
     def blank(level: Level, slots: int, rows: int, more: tuple[str, ...] = ()) -> Log:
-        """A log without entries. `more` names quantities that only this method notes."""
+        """A log without entries. `more` names what is noted besides, of how students learn and by this method alone."""
         records = blank(level, rows, slots)
         journal = Journal(**vars(records), admitted=jnp.zeros((rows, slots), bool))
         means = {name: Mean(jnp.zeros(()), jnp.zeros(())) for name in (*NOTED, *more)}

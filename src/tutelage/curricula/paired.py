@@ -13,9 +13,9 @@ from jaxtyping import Array, Float, Key
 from tutelage.curricula.classroom import Classroom
 from tutelage.curricula.curated import Trial
 from tutelage.curricula.state import State
-from tutelage.curricula.teacher import Cast, Taught, max_return, mean_return
-from tutelage.student.ppo import Learner
-from tutelage.student.rollout import Episodes
+from tutelage.curricula.teacher import Cast, Taught, max_return
+from tutelage.student.learning import Learner
+from tutelage.student.rollout import Episodes, mean_return
 
 
 class Rivals(Cast):
@@ -45,7 +45,7 @@ class PAIRED(Taught):
     def cast(self, room: Classroom, key: Key[Array, ""]) -> Rivals:
         """A teacher and an antagonist."""
         key_teacher, key_antagonist = jax.random.split(key)
-        antagonist = Learner.of(room.new_student(key_antagonist), room.ppo)
+        antagonist = room.learning.begin(key_antagonist, room.new_student(key_antagonist))
         return Rivals(super().cast(room, key_teacher).teacher, antagonist)
 
     def cycle(self, room: Classroom, s: State) -> State:

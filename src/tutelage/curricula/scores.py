@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, PyTree
 
+from tutelage.student.learning import Learning
 from tutelage.student.ppo import PPO, policy_gradient_norm
 from tutelage.student.rollout import Episodes, Rollout, running_sum
 
@@ -32,7 +33,7 @@ class Evidence(eqx.Module):
     advantage: Float[Array, "T P"]
     solved: Bool[Array, "T P"]
     student: PyTree = None  # as it was in the rollout
-    ppo: PPO = eqx.field(static=True, default=PPO())
+    learning: Learning = eqx.field(static=True, default=PPO())
     is_solved: Callable[[Array], Array] = eqx.field(static=True, default=lambda episode_return: episode_return > 0)
 
 
@@ -42,6 +43,8 @@ class Score:
 
     episode: Callable[[Evidence], Float[Array, "T P"]]
     level: Callable[[Array, Array], Array] = lambda mean, best_return: mean
+    of_values: bool = True
+    """Whether it depends on the student's critic."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class StepScore:
     """Of the evidence, the steps on every entry of the queues, and the best returns on them."""
     whole_slots: bool = False
     """It speaks of slots, each of which must play one level: `after_episode` is repeat."""
+    of_values: bool = True
+    """Whether it depends on the student's critic."""
 
 
 def _episode_mean(e: Evidence, x: Float[Array, "T P"]) -> Float[Array, "T P"]:
@@ -75,7 +80,8 @@ def negative_advantage(e: Evidence) -> Float[Array, "T P"]:
     the steps j = t + k, in which it carries S and the sum of every t ≤ j at once: T² · P numbers are looked at, of
     which no more than T · P are kept.
     """
-    gamma, lam, steps = e.ppo.discount, e.ppo.gae_lambda, e.advantage.shape[0]
+    assert isinstance(e.learning, PPO), "others have no critic"
+    gamma, lam, steps = e.learning.discount, e.learning.gae_lambda, e.advantage.shape[0]
     last = e.rollout.done.at[-1].set(True)
     following = jnp.concatenate([e.advantage[1:], jnp.zeros_like(e.advantage[:1])])
     error = e.advantage - gamma * lam * jnp.where(last, 0.0, following)  # δ, from A_t = δ_t + γλ A_{t+1}
@@ -110,7 +116,7 @@ SCORES: dict[str, Score | StepScore] = {
     "signed-value-loss": Score(lambda e: _episode_mean(e, e.advantage)),
     # p(1 − p), with p the share of the rollout's episodes on the level that were solved:
     # learnability (Rutherford et al. 2024)
-    "learnability": Score(lambda e: e.solved.astype(jnp.float32), lambda p, best_return: p * (1 - p)),
+    "learnability": Score(lambda e: e.solved.astype(jnp.float32), lambda p, best_return: p * (1 - p), of_values=False),
     # −(1/T) Σ_t MNA_t on levels that were ever solved: maximum negative advantage (Mead et al. 2026)
     "mna": StepScore(_max_negative_advantage),
     # ‖∇_θ J‖², J the policy's objective on this level alone: the squared change of parameters (PACE, 2026)
@@ -148,9 +154,14 @@ def mark(name: str, over: str, evidence: Evidence, best_return: Float[Array, "P 
     return Marks(jnp.where(finished, value, 0.0), best, finished)
 
 
-def check_score(name: str, over: str, after_episode: str) -> None:
+def check_score(name: str, over: str, after_episode: str, learning: Learning) -> None:
     """Refuses what a score cannot be computed with."""
     score = SCORES[name]
+    if score.of_values and not learning.has_critic:
+        raise ValueError(
+            f"the score {name} needs a critic, which students that learn by {learning.name} have not: set method.score "
+            "to learnability."
+        )
     if isinstance(score, StepScore) and over != "mean":
         raise ValueError(f"the score {name} is of all steps on a level: method.score-over must be mean, not {over}.")
     if isinstance(score, StepScore) and score.whole_slots and after_episode != "repeat":

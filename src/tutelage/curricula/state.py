@@ -10,7 +10,7 @@ from jaxtyping import Array, Int, Key, PyTree
 
 from tutelage.curricula.buffer import Buffer
 from tutelage.curricula.log import Log, Totals
-from tutelage.student.ppo import Learner
+from tutelage.student.learning import Learner
 
 
 class State(eqx.Module):

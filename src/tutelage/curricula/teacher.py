@@ -16,8 +16,9 @@ from tutelage.curricula.drafting import Drafting, designing
 from tutelage.curricula.state import State
 from tutelage.env import BoxDesign, Level, Procedure, StepDesign
 from tutelage.student import ppo as ppos
+from tutelage.student.learning import Learner
 from tutelage.student.nets import StudentConfig
-from tutelage.student.ppo import PPO, Learner
+from tutelage.student.ppo import PPO
 from tutelage.student.rollout import Episodes, Rollout, gae, rollout
 
 
@@ -49,7 +50,7 @@ class Teacher:
         eye = procedure.encoder(key_eye, self.z)
         network = self.network.build(eye, procedure.actions, key=key_rest)
         ppos.check_minibatches(self.ppo, network, procedure.steps, slots)
-        return Learner.of(network, self.ppo)
+        return self.ppo.begin(key, network)
 
     def make(
         self, key: Key[Array, ""], learner: Learner, procedure: Procedure, slots: int, parents: Level | None = None
@@ -129,11 +130,6 @@ class Taught(Curated):
     def reward(self, s: State, r: Rollout, gain: Float[Array, " P"]) -> State:
         """The teacher learns what its levels were worth."""
         return self.teacher.reward(s, r, gain, self.gain)
-
-
-def mean_return(e: Episodes) -> Float[Array, " P"]:
-    """Each slot's mean return over the episodes that ended; 0 if none did."""
-    return jnp.where(e.ended, e.returns, 0.0).sum(axis=0) / jnp.maximum(e.ended.sum(axis=0), 1)
 
 
 def max_return(e: Episodes) -> Float[Array, " P"]:

@@ -19,8 +19,10 @@ from tutelage.curricula.classroom import Classroom, Curriculum
 from tutelage.env import Domain, HasFormerFields
 from tutelage.errors import UserError, one_line, shown
 from tutelage.runs.storage import Damaged, read_json
+from tutelage.student.es import ES
+from tutelage.student.learning import Learning
 from tutelage.student.nets import StudentConfig
-from tutelage.student.ppo import PPO, check_minibatches
+from tutelage.student.ppo import PPO
 
 FORMAT = 1
 
@@ -35,6 +37,7 @@ LATER = frozenset(
         "crop",
         "decay",
         "edit_order",
+        "es",
         "hero",
         "layers",
         "new_level",
@@ -66,8 +69,10 @@ class Config(Generic[E, M]):
     """The curriculum."""
     student: StudentConfig = StudentConfig()
     """The student's network."""
-    ppo: PPO = PPO()
+    ppo: PPO | None = PPO()
     """How the student learns."""
+    es: ES | None = None
+    """How the student learns, if by evolution strategies; then there is no `ppo`."""
     slots: int = 32
     """Levels played side by side in a rollout."""
     steps: int = 256
@@ -93,6 +98,8 @@ class Config(Generic[E, M]):
 
     def __post_init__(self):
         _check_numbers(self)
+        if (self.ppo is None) == (self.es is None):
+            raise UserError("A student learns by ppo or by es: one of them must be given, and the other be none.")
         for name in ("slots", "steps", "updates", "seeds", "log_every", "checkpoint_every", "eval_episodes"):
             if getattr(self, name) < 1:
                 raise UserError(f"{_flag(name)} must be at least 1, not {getattr(self, name)}.")
@@ -104,11 +111,20 @@ class Config(Generic[E, M]):
         if self.seed + self.seeds - 1 > LARGEST:
             raise UserError(f"--seed and --seeds must not lead beyond seed {LARGEST:,}.")
 
+    @property
+    def learning(self) -> Learning:
+        """How the student learns, whichever way that is."""
+        found = self.es if self.ppo is None else self.ppo
+        assert found is not None, "one of them is given"
+        return found
+
     def classroom(self) -> Classroom:
         """The surroundings of the curriculum; refuses what cannot be trained."""
         env, design = self.env.env(), self.env.design()
         if not isinstance(design, self.method.needs):
             raise UserError(_misfit(self.method, self.env))
+        if not isinstance(self.learning, self.method.teaches):
+            raise UserError(_untaught(self.method, self.learning))
         if self.steps < env.max_steps:
             raise UserError(
                 f"A rollout of {self.steps} steps is shorter than an episode may last ({env.max_steps}), so levels "
@@ -119,9 +135,9 @@ class Config(Generic[E, M]):
             key_encoder, key_rest = jax.random.split(key)
             return self.student.build(self.env.encoder(key_encoder), env.actions, key=key_rest)
 
-        room = Classroom(env, design, self.ppo, new_student, self.slots, self.steps)
+        room = Classroom(env, design, self.learning, new_student, self.slots, self.steps)
         try:
-            check_minibatches(self.ppo, jax.eval_shape(new_student, jax.random.key(0)), self.steps, self.slots)
+            self.learning.check(jax.eval_shape(new_student, jax.random.key(0)), self.steps, self.slots)
             jax.eval_shape(lambda key: self.method.init(room, key), jax.random.key(0))
         except ValueError as error:
             raise UserError(str(error)) from error
@@ -160,6 +176,17 @@ def _misfit(method: Curriculum, env: Domain) -> str:
     return presets.misfit(presets.method_name(method), method.needs, env)
 
 
+def _untaught(method: Curriculum, learning: Learning) -> str:
+    from tutelage.runs import presets
+
+    ways = " or ".join(f"`{way.name}`" for way in method.teaches)
+    able = [name for name, m in presets.METHODS.items() if isinstance(learning, m.teaches)]
+    return (
+        f"{presets.method_name(method)} teaches students that learn by {ways}, not by `{learning.name}`; "
+        f"those are taught by {', '.join(able)}."
+    )
+
+
 def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
@@ -169,6 +196,8 @@ def to_json(config: Config[Any, Any], method_name: str) -> dict[str, Any]:
     data = {f.name: _plain(getattr(config, f.name)) for f in dataclasses.fields(config)}
     data["env"] = {"name": config.env.name, **data["env"]}
     data["method"] = {"name": method_name, **data["method"]}
+    if config.es is None:  # as in configs that were written before there was another way to learn
+        del data["es"]
     return {"format": FORMAT, **data}
 
 

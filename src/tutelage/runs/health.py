@@ -20,7 +20,7 @@ from tutelage.errors import UserError
 from tutelage.runs.config import Config
 from tutelage.runs.run import remembered
 from tutelage.student import distributions
-from tutelage.student.ppo import Learner
+from tutelage.student.learning import Learner
 
 SLOTS = 8  # levels that an env is tried on
 LOSSES = ("ppo/policy_loss", "ppo/value_loss", "ppo/entropy")

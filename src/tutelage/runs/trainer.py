@@ -43,7 +43,8 @@ def advance(room: Classroom, method: Curriculum, states: State, target: Int[Arra
     returned state covers this call.
     """
     level = jax.eval_shape(room.design.sample, jax.random.key(0))
-    blank = Log.blank(level, room.slots, method.journal_rows(room, CYCLES_PER_CALL), method.notes)
+    noted = (*room.learning.notes, *method.notes)
+    blank = Log.blank(level, room.slots, method.journal_rows(room, CYCLES_PER_CALL), noted)
     seeds = states.updates.shape[0]
     states = states.with_log(jax.tree.map(lambda x: jnp.broadcast_to(x, (seeds, *x.shape)), blank))
 
@@ -229,7 +230,8 @@ class Trainer:
         kept = max(checkpoint.available(self.path / "checkpoints"), default="none")
         raise UserError(
             f"Training has diverged: in seed {seed}, {what} ceased to be finite between student updates {before:,} "
-            f"and {updates:,}. A smaller --ppo.learning-rate may help. The last good checkpoint is {kept}."
+            f"and {updates:,}. A smaller --{self.room.learning.name}.learning-rate may help. The last good checkpoint "
+            f"is {kept}."
         )
 
     def _show_levels(self, state: State, updates: int, sinks: list[metrics.Sink]) -> None:

@@ -1,6 +1,6 @@
-"""The two action distributions a student needs.
+"""The action distributions a student needs.
 
-Both sample by a deterministic map of noise drawn beforehand, so that a rollout can draw the noise of all its steps at
+All sample by a deterministic map of noise drawn beforehand, so that a rollout can draw the noise of all its steps at
 once, outside its sequential loop.
 """
 
@@ -63,7 +63,32 @@ class Gaussian(eqx.Module):
         return jnp.sum(self.log_std + 0.5 * jnp.log(2 * jnp.pi * jnp.e), axis=-1)
 
 
-Distribution = Categorical | Gaussian
+class Certain(eqx.Module):
+    """All weight on one action, of either kind."""
+
+    action: Array
+
+    def sample(self, noise: Float[Array, "*batch n"]) -> Array:
+        """The action, whatever the noise."""
+        return self.action
+
+    def mode(self) -> Array:
+        """The action."""
+        return self.action
+
+    def log_prob(self, action: Array) -> Float[Array, "*batch"]:
+        """0: no other action is ever asked about."""
+        return jnp.zeros(self._batch(action))
+
+    def entropy(self) -> Float[Array, "*batch"]:
+        """0."""
+        return jnp.zeros(self._batch(self.action))
+
+    def _batch(self, action: Array) -> tuple[int, ...]:
+        return action.shape if jnp.issubdtype(action.dtype, jnp.integer) else action.shape[:-1]
+
+
+Distribution = Categorical | Gaussian | Certain
 
 
 def distribution(actions: Discrete | Box, parameters: Float[Array, "*batch n"], log_std: Array | None) -> Distribution:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from tutelage.env import Box, Discrete, Obs
+from tutelage.student.controller import Controller
 from tutelage.student.distributions import Distribution, distribution, width
 from tutelage.student.gru import GRU
 from tutelage.student.lstm import LSTM
@@ -22,7 +23,7 @@ from tutelage.student.s5 import S5
 Cell = Literal["lstm", "gru", "s5"]
 Products = Literal["default", "float32"]
 Activation = Literal["tanh", "relu"]
-CriticStart = Literal["orthogonal", "uniform"]
+CriticStart = Literal["orthogonal", "uniform", "none"]
 
 
 @runtime_checkable
@@ -275,7 +276,8 @@ class StudentConfig:
     separate: bool = False
     """Actor and critic share nothing: two tanh layers of `hidden` units each, without memory."""
     critic: CriticStart = "orthogonal"
-    """How the critic's head starts: orthogonal as the actor's, or uniform in ±1/√inputs, PyTorch's default."""
+    """How the critic's head starts: orthogonal as the actor's, or uniform in ±1/√inputs, PyTorch's default. With none
+    there is but a separate actor, as POET has it: two tanh layers and a tanh of the action, without noise."""
     products: Products = "default"
     """Precision of matrix products: the device's default, on recent GPUs TF32, or full float32."""
 
@@ -290,9 +292,15 @@ class StudentConfig:
             raise ValueError("student.separate has no memory: add --student.no-memory.")
         if self.critic == "uniform" and (self.separate or self.head):
             raise ValueError("student.critic = uniform is for a critic of one layer: student.head = 0, not separate.")
+        if self.critic == "none" and not self.separate:
+            raise ValueError("student.critic = none is an actor alone: add --student.separate --student.no-memory.")
 
-    def build(self, encoder: Any, actions: Discrete | Box, *, key: Key[Array, ""]) -> ActorCritic | TwoTowers:
+    def build(
+        self, encoder: Any, actions: Discrete | Box, *, key: Key[Array, ""]
+    ) -> ActorCritic | TwoTowers | Controller:
         """A fresh student behind the given encoder."""
+        if self.critic == "none":
+            return Controller(encoder, self.hidden, actions, key=key)
         if self.separate:
             return self._two_towers(encoder, actions, key)
         keys = jax.random.split(key, 3)

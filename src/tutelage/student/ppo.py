@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -13,14 +13,20 @@ from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Int, Key, PyTree
 
 from tutelage.env import Action, Obs
+from tutelage.student.controller import Controller
+from tutelage.student.learning import Learner, Lesson
 from tutelage.student.nets import Student
 from tutelage.student.rollout import Rollout, TimeLimit, gae
 from tutelage.student.scaling import Scale
+
+LOSSES = ("policy_loss", "value_loss", "entropy", "kl", "clip_fraction", "grad_norm")
 
 
 @dataclass(frozen=True)
 class PPO:
     """How the student learns."""
+
+    name: ClassVar[str] = "ppo"
 
     learning_rate: float = 1e-4
     """Adam's step size."""
@@ -87,25 +93,59 @@ class PPO:
         updates = jnp.asarray(steps) // (self.epochs * self.minibatches)
         return self.learning_rate * jnp.maximum(1.0 - updates / self.decay, 0.0)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Means over the optimiser's steps of an update."""
+        return tuple(f"ppo/{name}" for name in LOSSES)
 
-class Learner(eqx.Module):
-    """A student, its optimiser's state, and the scale of its returns where rewards are normalised by it."""
+    @property
+    def next_values(self) -> bool:
+        """To bootstrap from."""
+        return self.bootstrap
 
-    student: PyTree
-    optimiser: PyTree
-    scale: Scale | None = None
+    @property
+    def has_critic(self) -> bool:
+        """An actor and a critic."""
+        return True
 
-    @staticmethod
-    def of(student: PyTree, ppo: PPO) -> Learner:
-        """A learner that has not learned yet."""
-        return Learner(student, ppo.optimiser.init(student), Scale.new() if ppo.normalise_returns else None)
+    def together(self, slots: int) -> int:
+        """Every slot may play levels of its own."""
+        return 1
 
-    def scaled_rewards(self, r: Rollout) -> tuple[Learner, Float[Array, "T P"]]:
-        """The rewards to learn from, and the learner that has taken note of their scale."""
-        if self.scale is None:
-            return self, r.reward
-        scale, reward = self.scale.observe(r.reward, r.start)
-        return replace(self, scale=scale), reward
+    def check(self, student: PyTree, steps: int, slots: int) -> None:
+        """Refuses a student without a critic, and minibatches that do not come out even."""
+        if isinstance(student, Controller):
+            raise ValueError("ppo needs a critic: student.critic = none is for students that learn by es.")
+        check_minibatches(self, student, steps, slots)
+
+    def begin(self, key: Key[Array, ""], student: PyTree) -> Learner:
+        """A learner that has not learned yet; nothing is left to chance."""
+        return Learner(student, self.optimiser.init(student), Scale.new() if self.normalise_returns else None)
+
+    def players(self, learner: Learner, slots: int) -> PyTree:
+        """The student, in all of them."""
+        return learner.student
+
+    def appraise(self, learner: Learner, r: Rollout) -> tuple[Learner, Float[Array, "T P"], Float[Array, "T P"]]:
+        """`advantages`, of rewards in units of their scale where they are normalised."""
+        learner, reward = _scaled_rewards(learner, r)
+        return learner, *self.advantages(replace(r, reward=reward))
+
+    def learn(
+        self, key: Key[Array, ""], learner: Learner, lesson: Lesson
+    ) -> tuple[Learner, dict[str, Float[Array, ""]]]:
+        """`update` on one rollout."""
+        batch = make_batch(lesson.rollout, lesson.advantage, lesson.target, self)
+        learner, losses = update(key, learner, batch, self)
+        return learner, {f"ppo/{name}": value for name, value in losses.items()}
+
+
+def _scaled_rewards(learner: Learner, r: Rollout) -> tuple[Learner, Float[Array, "T P"]]:
+    """The rewards to learn from, and the learner that has taken note of their scale."""
+    if learner.scale is None:
+        return learner, r.reward
+    scale, reward = learner.scale.observe(r.reward, r.start)
+    return replace(learner, scale=scale), reward
 
 
 class Batch(eqx.Module):

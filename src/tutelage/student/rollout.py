@@ -159,6 +159,11 @@ def episodes(r: Rollout) -> Episodes:
     return Episodes(r.done, running_sum(r.reward, r.start), running_sum(jnp.ones_like(r.reward), r.start))
 
 
+def mean_return(e: Episodes) -> Float[Array, " P"]:
+    """Each slot's mean return over the episodes that ended; 0 if none did."""
+    return jnp.where(e.ended, e.returns, 0.0).sum(axis=0) / jnp.maximum(e.ended.sum(axis=0), 1)
+
+
 def running_sum(x: Float[Array, "T P"], start: Bool[Array, "T P"]) -> Float[Array, "T P"]:
     """Σ x_k over the steps k of the episode up to each step, `[T, P]`; `start` marks the first step of an episode."""
 

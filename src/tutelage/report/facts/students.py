@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Key, PyTree
 
 from tutelage.curricula.scores import Evidence, mark
 from tutelage.env import Env, Level, State, Suite, TestLevel
-from tutelage.report.facts.runs import Member
+from tutelage.report.facts.runs import Member, Missing
 from tutelage.runs.evaluate import Result, by_level, record
 from tutelage.student.ppo import PPO
 from tutelage.student.rollout import episodes, gae, rollout
@@ -38,6 +38,8 @@ class Trials:
 def trials(member: Member, seed: int, checkpoints: Sequence[int], levels: Level) -> Trials:
     """Plays at most `LEVELS` stacked levels with one seed's student as it was at each checkpoint."""
     config, n = member.run.config, len(jax.tree.leaves(levels)[0])
+    if config.ppo is None:
+        raise Missing(f"The students of {member.name} learned without a critic: no value loss says what is left.")
     played = _trial(config.env.env(), config.ppo, config.steps)
     filled = jax.tree.map(lambda x: np.asarray(x)[np.arange(LEVELS) % n], levels)
     found = []
