@@ -150,5 +150,5 @@ def test_mna_counts_every_step_on_a_level_that_was_ever_solved():
 )
 def test_what_a_score_cannot_be_computed_with_is_refused(name, over, after, says):
     with pytest.raises(ValueError, match=says):
-        check_score(name, over, after)
-    check_score(name, "mean", "repeat")
+        check_score(name, over, after, PPO())
+    check_score(name, "mean", "repeat", PPO())
