@@ -13,8 +13,9 @@ precedence, and those beside it take what it leaves. A process on the CPU plays 
 that is kept.
 
 `pack` writes `OUT/RUN.tar` (config, metrics, history, evaluations, students) for each run and, of unfinished ones,
-`OUT/RUN.state.N`, pieces of the newest checkpoint; `unpack` also puts these together again, into `WORK` of its option
-`--work`, so that another machine can go on.
+`OUT/RUN.state.N`, pieces of the newest checkpoint. `unpack` makes of the students a folder as `tutelage export RUN
+--hub DIR --half` writes it, and puts the pieces together again, into `WORK` of its option `--work`, so that another
+machine can go on.
 """
 
 from __future__ import annotations
@@ -320,8 +321,8 @@ def unpack(args: argparse.Namespace) -> int:
         job = named(file.stem)
         source, home = args.work / job.name, RUNS / job.name
         shutil.copytree(source, home, dirs_exist_ok=True, ignore=shutil.ignore_patterns("students", "checkpoints"))
-        for student in sorted((source / "students").glob("*/*.safetensors")):
-            _halve(student, STUDENTS / job.name / student.name)
+        if kept := sorted((source / "students").glob("*/*.safetensors")):
+            export_students(home, kept, STUDENTS / job.name)
         print(f"{home}: {reached(job):,} of {job.updates:,} updates")
     pieces = sorted((f for f in args.files if ".state." in f.name), key=lambda f: (f.stem, int(f.suffix[1:])))
     for stem in dict.fromkeys(f.stem for f in pieces):
@@ -333,15 +334,21 @@ def unpack(args: argparse.Namespace) -> int:
     return 0
 
 
-def _halve(source: Path, to: Path) -> None:
-    """A student with its weights as 16-bit floats."""
+def export_students(run: Path, files: list[Path], to: Path) -> None:
+    """A folder of the students that a run kept, a file a seed, with their evaluations and a model card."""
     import numpy as np
 
-    from tutelage.runs.storage import read_arrays, write_arrays
+    from tutelage.interop import hub
+    from tutelage.runs.run import Run, state_template
+    from tutelage.runs.storage import fill, read_arrays
 
-    arrays, header = read_arrays(source)
-    to.parent.mkdir(parents=True, exist_ok=True)
-    write_arrays(to, {k: v.astype(np.float16) if v.dtype == np.float32 else v for k, v in arrays.items()}, header)
+    config = Run(run).config
+    read = {header["seed"]: (arrays, header["updates"]) for arrays, header in map(read_arrays, files)}
+    seeds = [read[seed][0] for seed in config.all_seeds]
+    [updates] = {updates for _, updates in read.values()}
+    stacked = {name: np.stack([arrays[name] for arrays in seeds]) for name in seeds[0]}
+    students = fill(state_template(config).learner.student, stacked)
+    hub.write(to, config, updates, students, hub.evaluations(run, config, updates), half=True)
 
 
 def table(args: argparse.Namespace) -> int:

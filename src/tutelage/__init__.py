@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # what _HOMES says, for who reads without running
     from tutelage.errors import UserError
     from tutelage.runs.config import Config
     from tutelage.runs.presets import preset
-    from tutelage.runs.run import Run
+    from tutelage.runs.run import Run, load_student
     from tutelage.runs.train import resume, train
     from tutelage.student.es import ES
     from tutelage.student.nets import StudentConfig
@@ -67,6 +67,7 @@ __all__ = [
     "TestLevel",
     "Timestep",
     "UserError",
+    "load_student",
     "preset",
     "resume",
     "train",
@@ -101,6 +102,7 @@ _HOMES = {
     "Config": "runs.config",
     "preset": "runs.presets",
     "Run": "runs.run",
+    "load_student": "runs.run",
     "resume": "runs.train",
     "train": "runs.train",
     "ES": "student.es",

@@ -18,13 +18,13 @@ from report.made import RATES, UPDATES, write_config, write_results
 from toys import tiny_maze
 from tutelage import cli
 from tutelage.errors import UserError
-from tutelage.report.facts.provenance import command
 from tutelage.report.pages import report as reports
 from tutelage.report.pages.chapters import CHAPTERS
 from tutelage.report.pages.html import Markup, element
 from tutelage.report.pages.report import report, write_report
 from tutelage.runs import checkpoint
 from tutelage.runs.presets import preset
+from tutelage.runs.recipe import command
 from tutelage.runs.run import Run
 
 VOID = {"img", "meta", "source"}

@@ -27,7 +27,7 @@ class Eval:
     """
 
     run: RunPath
-    """A run directory."""
+    """A run directory, or a folder of students that `tutelage export` wrote."""
     suite: Name = None
     """Which levels: a suite of the run's env; its first if not given."""
     levels: File = None
@@ -70,10 +70,10 @@ def _play_levels(command: Eval, run: Run, terminal: Terminal) -> None:
         name, suite = run.suite(command.suite, real=command.real)
     else:
         name, suite = run.suite_from(command.levels)
-    updates, state = run.snapshot(command.checkpoint)
+    updates, students = run.students_at(command.checkpoint)
     with StatusLine(terminal) as status:
         results = evaluation.evaluate(
-            state.learner.student,
+            students,
             run.config.all_seeds,
             suite,
             command.episodes,
@@ -91,7 +91,7 @@ def _play_worst_case(command: Eval, run: Run, terminal: Terminal) -> None:
     if command.real or command.suite is not None:
         raise UserError("--cvar goes with neither --suite nor --real: it plays random levels in the env itself.")
     count = worst_case.LEVELS if command.levels is None else _whole_number(str(command.levels))
-    updates, _ = run.snapshot(command.checkpoint)
+    updates, _ = run.students_at(command.checkpoint)
     with StatusLine(terminal) as status:
         results = worst_case.worst_case_of(
             run,

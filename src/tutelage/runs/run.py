@@ -20,10 +20,12 @@ from tutelage.env import Domain, HasOriginal, Suite, TestLevel
 from tutelage.errors import UserError, reason
 from tutelage.runs import archive, checkpoint, metrics, presets
 from tutelage.runs import config as configs
+from tutelage.runs import students as folders
 from tutelage.runs.config import Config
 from tutelage.runs.evaluate import Result, evaluate
 from tutelage.runs.evaluations import levels_name
 from tutelage.runs.storage import Damaged, Missing, read_json
+from tutelage.student.nets import Student
 
 T = TypeVar("T")
 
@@ -63,7 +65,8 @@ class Run:
         """A checkpoint's student update and state; the newest if none is named, also beside a training that goes on."""
         there = self.checkpoints
         if not there:
-            raise UserError(f"{self.path} has no checkpoint yet.")
+            alone = folders.are_there(self.path)
+            raise UserError(f"{self.path} has no checkpoint{': it holds the students alone' if alone else ' yet'}.")
         chosen = there[-1] if updates is None else updates
         if chosen not in there:
             raise UserError(f"{self.path} has no checkpoint {chosen}; there are {_listed(there)}.")
@@ -85,7 +88,20 @@ class Run:
 
     def students(self, updates: int | None = None) -> PyTree:
         """The students of all seeds at a checkpoint, stacked."""
-        return self.state(updates).learner.student
+        return self.students_at(updates)[1]
+
+    def students_at(self, updates: int | None = None) -> tuple[int, PyTree]:
+        """A checkpoint's student update and students, stacked; the newest if none is named.
+
+        Where students are by themselves, those of the one student update that there is.
+        """
+        if self.checkpoints or not folders.are_there(self.path):
+            found, state = self.snapshot(updates)
+            return found, state.learner.student
+        found, students = folders.read(self.path, state_template(self.config).learner.student, self.difference)
+        if updates not in (None, found):
+            raise UserError(f"{self.path} has the students of update {found} alone, not of {updates}.")
+        return found, students
 
     def levels(self, updates: int | None = None) -> archive.Admitted:
         """Every level ever admitted to a buffer."""
@@ -126,6 +142,23 @@ class Run:
     def evaluate(self, suite: str | None = None, *, episodes: int = 100, updates: int | None = None) -> list[Result]:
         """Plays a suite with the students of a checkpoint."""
         return evaluate(self.students(updates), self.config.all_seeds, self.suite(suite)[1], episodes)
+
+
+def load_student(
+    path: str | Path, seed: int | None = None, *, updates: int | None = None, domain: Domain | None = None
+) -> Student:
+    """One student of a run directory, or of a folder of students: a network that acts.
+
+    Its first seed if none is named, at its newest checkpoint if no student update is named. A run on an env of your own
+    needs that env as `domain`.
+
+        student = load_student("runs/maze-accel", seed=3)
+        memory, actions, values = student.act(student.memory(slots), observations, is_first_step)
+    """
+    run = Run(path, domain)
+    chosen = run.config.seed if seed is None else seed
+    _, students = folders.of_seed(run.config, run.students(updates), chosen)
+    return jax.tree.map(lambda x: x[0], students)
 
 
 def _real_suites(env: Domain) -> Mapping[str, Suite]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from tutelage.env import Domain
 from tutelage.errors import UserError, reason
-from tutelage.runs import archive, checkpoint
+from tutelage.runs import archive, checkpoint, students
 from tutelage.runs.run import Run
 
 FOLDERS = ("checkpoints", "levels", "evals")
@@ -70,6 +70,8 @@ def _is_left_over(path: Path) -> bool:
 
 def _to_lose(path: Path) -> str | None:
     """What would be lost if the run began anew."""
+    if students.are_there(path):
+        return "students"
     if (path / "metrics.jsonl").exists() and (path / "metrics.jsonl").stat().st_size:
         return "rows of metrics"
     if archive.segments(path / "levels"):

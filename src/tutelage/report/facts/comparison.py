@@ -16,7 +16,7 @@ from tutelage.env import Measure, Suite
 from tutelage.report import text
 from tutelage.report.facts import provenance
 from tutelage.report.facts.runs import Evaluation, Member, Row, evaluations_of, metrics_of, short_names
-from tutelage.runs import presets
+from tutelage.runs import presets, recipe
 from tutelage.runs.config import Config
 from tutelage.runs.evaluate import Result
 from tutelage.runs.run import Run
@@ -204,7 +204,7 @@ def _labelled(kinds: Sequence[Sequence[Member]]) -> tuple[Group, ...]:
     firsts = [kind[0].run.config for kind in kinds]
     found = []
     for kind, config, label in zip(kinds, firsts, _labels(firsts), strict=True):
-        closest = provenance.closest_preset(config)
+        closest = recipe.closest_preset(config)
         found.append(Group(label, presets.method_name(config.method), closest and closest[0], tuple(kind)))
     return tuple(found)
 

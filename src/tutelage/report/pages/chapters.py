@@ -23,7 +23,7 @@ from tutelage.report.plots.figure import Sketch, Words
 from tutelage.report.plots.levels import composition, family_tree, rose_plot, sheet
 from tutelage.report.plots.pictures import animate, exhibit, gallery
 from tutelage.runs import config as configs
-from tutelage.runs import presets
+from tutelage.runs import presets, recipe
 from tutelage.runs.browse import Found
 
 GALLERY, STRIP = 12, 10  # pictures
@@ -297,7 +297,7 @@ def _run_row(group: Group, member: Member) -> Markup:
 
 def _recipe(group: Group) -> Markup:
     config = group.members[0].run.config
-    again = provenance.command(config) or "Trained from Python, not from a preset."
+    again = recipe.command(config) or "Trained from Python, not from a preset."
     plain = json.dumps(configs.to_json(config, presets.method_name(config.method)), indent=2)
     whole = element("details", element("summary", "The whole configuration"), element("pre", element("code", plain)))
     begun = dict.fromkeys(provenance.beginning(member.past) for member in group.members)
