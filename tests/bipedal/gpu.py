@@ -8,14 +8,16 @@ import jax
 from jax.sharding import AbstractDevice, AbstractMesh, AxisType, use_abstract_mesh
 
 from tutelage import gpu
+from tutelage.runs import devices
 
 
 @contextmanager
-def some_gpu() -> Iterator[None]:
-    """A GPU to trace and lower for, of which newer versions of JAX want to know what it is."""
+def some_gpu(count: int = 1) -> Iterator[None]:
+    """A GPU to trace and lower for, of which newer versions of JAX want to know what it is; or several."""
     device = AbstractDevice(device_kind="NVIDIA H200", num_cores=None, platform="gpu")
-    mesh = AbstractMesh((1,), ("all",), (AxisType.Auto,), abstract_device=device)
-    with use_abstract_mesh(mesh), mock.patch.object(jax, "default_backend", return_value="gpu"):
+    mesh = AbstractMesh((count,), (devices.SEEDS,), (AxisType.Auto,), abstract_device=device)
+    there = mock.patch.object(devices, "_mesh", return_value=mesh)
+    with use_abstract_mesh(mesh), there, mock.patch.object(jax, "default_backend", return_value="gpu"):
         yield
 
 

@@ -11,28 +11,31 @@ from bipedal.gpu import some_gpu
 from tutelage.envs.bipedal import WalkerDomain
 from tutelage.envs.bipedal import run as fast
 from tutelage.envs.bipedal.run import rollout as one_kernel
+from tutelage.runs.devices import EACH, spread
 from tutelage.runs.presets import preset
 from tutelage.student.rollout import rollout
 
-SEEDS, STEPS = 2, 7
+STEPS = 7
 QUEUE = jnp.array([[0, 1], [2, 3]])
 
 
-def rollouts(domain: WalkerDomain):
-    """Of two seeds, with two slots and two levels each; episodes are over soon."""
+def rollouts(domain: WalkerDomain, seeds: int):
+    """What plays them, and what it is given: of so many seeds, with two slots and two levels each."""
     env, pool = domain.env(), jax.vmap(domain.design().sample)(jax.random.split(jax.random.key(3), 4))
     config = preset("bipedal", "dr").student
     build = lambda key: config.build(domain.encoder(key), env.actions, key=key)  # noqa: E731
-    students = jax.vmap(build)(jax.random.split(jax.random.key(0), SEEDS))
-    keys = jax.random.split(jax.random.key(1), SEEDS)
-    return lambda: jax.vmap(lambda key, student: rollout(key, env, student, pool, QUEUE, STEPS))(keys, students)
+    students = jax.vmap(build)(jax.random.split(jax.random.key(0), seeds))
+    keys = jax.random.split(jax.random.key(1), seeds)
+    return jax.vmap(lambda key, student: rollout(key, env, student, pool, QUEUE, STEPS)), (keys, students)
 
 
-def test_a_rollout_of_all_seeds_is_one_kernel(monkeypatch) -> None:
+def test_a_rollout_of_all_seeds_of_a_device_is_one_kernel(monkeypatch) -> None:
+    """Here of two of four seeds, each device's share, with two slots each."""
     monkeypatch.setattr(fast, "kernels_run_here", lambda: True)
-    run = rollouts(WalkerDomain())
-    with some_gpu():
-        text = jax.jit(run).trace().lower(lowering_platforms=("cuda",)).as_text()
+    run, given = rollouts(WalkerDomain(), seeds=4)
+    with some_gpu(2):
+        play = jax.jit(spread(run, 2, (EACH, EACH)))
+        text = play.trace(*given).lower(lowering_platforms=("cuda",)).as_text()
     assert text.count("custom_call @__gpu$xla.gpu.triton") == 1
     assert "grid_x = 4 : i32" in text
 
@@ -44,11 +47,11 @@ def test_the_kernel_finds_what_the_steps_find(monkeypatch) -> None:
     In the first steps of an episode several points touch, for which CPUs make all iterations.
     How two legs share a load then takes longer to settle than velocities do, so that impulses are left out.
     """
-    run = rollouts(WalkerDomain(max_steps=3))
-    want, stood = jax.jit(run)()
+    run, given = rollouts(WalkerDomain(max_steps=3), seeds=2)
+    want, stood = jax.jit(run)(*given)
     monkeypatch.setattr(fast, "kernels_run_here", lambda: True)
     monkeypatch.setattr(one_kernel, "play", partial(one_kernel.play, interpret=True))
-    have, stands = jax.jit(lambda: run())()  # noqa: PLW0108, a function not traced before
+    have, stands = jax.jit(lambda *x: run(*x))(*given)  # noqa: PLW0108, a function not traced before
     assert want.truncated.any()
     stood, stands = (state._replace(joints=None, memory=None) for state in (stood, stands))
     for a, b in zip(jax.tree.leaves((have, stands)), jax.tree.leaves((want, stood)), strict=True):

@@ -20,6 +20,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from tutelage.env import Env, Level, State, Suite, TestLevel
 from tutelage.errors import reason
+from tutelage.runs.devices import EACH, placed, spread
 from tutelage.runs.storage import LARGEST_TEXT, Damaged, make_folder, read, write_atomically
 from tutelage.statistics import Summary
 from tutelage.student import distributions
@@ -76,7 +77,7 @@ def _step(
 
 
 @lru_cache(maxsize=64)
-def player(env: Env, greedy: bool) -> Callable[..., Outcome]:
+def player(env: Env, greedy: bool, devices: int = 1) -> Callable[..., Outcome]:
     """Compiled once for each env: plays `[S, E]` episodes until the last one has ended."""
 
     def play(students: PyTree, keys: Key[Array, " S"], levels: Level) -> Outcome:
@@ -95,7 +96,7 @@ def player(env: Env, greedy: bool) -> Callable[..., Outcome]:
         _, playing = lax.while_loop(unfinished, body, (jnp.zeros((), jnp.int32), playing))
         return Outcome(playing.returns, playing.length, env.solved(playing.returns))
 
-    return jax.jit(play)
+    return jax.jit(spread(play, devices, (EACH, EACH, EACH)))
 
 
 def play_level(
@@ -106,12 +107,13 @@ def play_level(
     *,
     key: Key[Array, ""],
     greedy: bool = False,
+    devices: int = 1,
 ) -> Outcome:
     """`[S, E]` episodes; student s draws its levels and actions from `key` and its seed alone."""
     keys = jnp.stack([jax.random.fold_in(key, seed) for seed in seeds])
     keys_level, keys_play = jax.vmap(jax.random.split, out_axes=1)(keys)
     levels = _drawer(level, episodes)(keys_level)
-    return player(level.env, greedy)(students, keys_play, levels)
+    return player(level.env, greedy, devices)(*placed((students, keys_play, levels), devices))
 
 
 @lru_cache(maxsize=64)
@@ -128,11 +130,13 @@ def evaluate(
     evaluation_seed: int = 0,
     greedy: bool = False,
     together: bool = True,
+    devices: int = 1,
     on_level: Callable[[str], None] = lambda name: None,
 ) -> list[Result]:
     """Plays every level of a suite with every student (stacked `[S, …]`); one `Result` for each pair.
 
-    Not `together`, the students play one after another: the same episodes, and fewer of them at a time.
+    Not `together`, the students play one after another: the same episodes, and fewer of them at a time. The students
+    may be spread over several devices, if they play together.
     """
     results = []
     groups = [slice(None)] if together else [slice(s, s + 1) for s in range(len(seeds))]
@@ -140,7 +144,15 @@ def evaluate(
         on_level(level.name)
         key = jax.random.fold_in(jax.random.key(evaluation_seed), n)
         parts = [
-            play_level(jax.tree.map(lambda x, g=g: x[g], students), seeds[g], level, episodes, key=key, greedy=greedy)
+            play_level(
+                jax.tree.map(lambda x, g=g: x[g], students),
+                seeds[g],
+                level,
+                episodes,
+                key=key,
+                greedy=greedy,
+                devices=devices,
+            )
             for g in groups
         ]
         outcome = jax.tree.map(lambda *x: np.concatenate(x), *jax.device_get(parts))

@@ -20,10 +20,10 @@ from tutelage.runs.storage import append, read_rows
 FILE = "history.jsonl"
 
 # Under the same of these, a resumed run ends bit-identical to one that was never stopped.
-DECISIVE = ("tutelage", "jax", "jaxlib", "equinox", "optax", "device", "threads", "xla_flags", "precision")
+DECISIVE = ("tutelage", "jax", "jaxlib", "equinox", "optax", "device", "devices", "threads", "xla_flags", "precision")
 
 
-def circumstances() -> dict[str, str | int]:
+def circumstances(devices: int = 1) -> dict[str, str | int]:
     """What the numbers of a training depend on besides its config: versions, device, processors, XLA's flags."""
     packages = {name: version(name) for name in ("equinox", "optax", "numpy")}
     device, flags = jax.devices()[0], os.environ.get("XLA_FLAGS")
@@ -35,7 +35,8 @@ def circumstances() -> dict[str, str | int]:
         **packages,
         "threads": _threads(),
         "precision": str(jax.config.values["jax_default_matmul_precision"] or "default"),
-        "device": f"{jax.device_count()} × {device.device_kind}" if jax.device_count() > 1 else device.device_kind,
+        "device": device.device_kind,
+        "devices": devices,
         **({"xla_flags": flags} if flags else {}),
     }
 
@@ -47,12 +48,12 @@ def _threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def changes(run: Path) -> list[str]:
+def changes(run: Path, devices: int = 1) -> list[str]:
     """What is different from when the run was last worked on, so that numbers may come out differently: a sentence."""
-    before = next((line for line in reversed(read(run)) if line.get("event") == "begin"), None)
+    before = _latest(run)
     if before is None:
         return []
-    here = circumstances()
+    here = circumstances(devices)
     known = [name for name in DECISIVE if name in before or name == "xla_flags"]
     found = [
         f"{name} {shown(before.get(name))} → {shown(here.get(name))}"
@@ -62,6 +63,16 @@ def changes(run: Path) -> list[str]:
     if not found:
         return []
     return [f"Not bit-identical to a run that was never stopped, as circumstances have changed: {', '.join(found)}."]
+
+
+def devices_of(run: Path) -> int:
+    """On how many devices the run was last worked on."""
+    found = (_latest(run) or {}).get("devices")
+    return found if type(found) is int and found > 0 else 1
+
+
+def _latest(run: Path) -> dict[str, Any] | None:
+    return next((line for line in reversed(read(run)) if line.get("event") == "begin"), None)
 
 
 def write(run: Path, event: str, **facts: Any) -> None:

@@ -16,12 +16,12 @@ from tutelage.errors import UserError
 KEY = 8  # bytes of a PRNG key
 
 
-def check(state: PyTree, program: Any) -> None:
-    """Refuses a training whose state and largest intermediate result alone are more than the device holds.
+def check(state: PyTree, program: Any, devices: int = 1) -> None:
+    """Refuses a training whose state and largest intermediate result alone are more than a device holds.
 
     `state` are shapes, `program` the jaxpr of what is done with it. A training that passes may still need too much.
     """
-    needed = size(state) + max(_results(program), default=0)
+    needed = size(state) // devices + max(_results(program), default=0)
     available = device_memory()
     if available is not None and needed > available:
         raise UserError(
@@ -42,7 +42,8 @@ def _bytes(array: Any) -> int:
 def _results(program: Any) -> Iterator[int]:
     """Bytes of what each operation of a program comes to, those of loops' bodies and branches included."""
     for operation in program.eqns:
-        yield sum(_bytes(x.aval) for x in operation.outvars if hasattr(x.aval, "shape"))
+        if operation.primitive.name != "shard_map":  # whose results are on several devices
+            yield sum(_bytes(x.aval) for x in operation.outvars if hasattr(x.aval, "shape"))
         for value in operation.params.values():
             for part in value if isinstance(value, list | tuple) else [value]:
                 inner = getattr(part, "jaxpr", part)

@@ -177,17 +177,17 @@ def essence(config: Config) -> Config:
     return dataclasses.replace(config, **plain)
 
 
-def remembered(build: Callable[[Config], T]) -> Callable[[Config], T]:
-    """Builds what depends on the essence of a config once for each; anew where an env cannot be hashed."""
+def remembered(build: Callable[..., T]) -> Callable[..., T]:
+    """Builds what depends on the essence of a config, and on a number, once for each; anew where an env has no hash."""
     known = lru_cache(maxsize=8)(build)
 
-    def find(config: Config) -> T:
+    def find(config: Config, *number: int) -> T:
         key = essence(config)
         try:
             hash(key)
         except TypeError:
-            return build(key)
-        return known(key)
+            return build(key, *number)
+        return known(key, *number)
 
     return find
 

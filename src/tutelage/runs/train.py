@@ -32,16 +32,20 @@ def train(
     out: str | Path,
     *,
     resume: bool = False,
+    devices: int = 1,
     on_progress: OnProgress = lambda p: None,
     warn: Warn = lambda text: None,
 ) -> Run:
-    """Trains a run to its end: a new one, or with `resume` whatever there is of this config in the directory."""
+    """Trains a run to its end: a new one, or with `resume` whatever there is of this config in the directory.
+
+    Seeds may be spread over several `devices` of this host. The same number of them gives the same bits.
+    """
     path = Path(out)
     tell_xla(config.env)
     if resume and not standing.is_free(path):
-        return _go_on(_same(path, config), config, on_progress, warn)
+        return _go_on(_same(path, config), config, on_progress, warn, devices)
     _check_free(path)
-    trainer = Trainer(config, path, on_progress, warn)
+    trainer = Trainer(config, path, on_progress, warn, devices)
     trainer.check()
     with _begun(path, config):
         _run(trainer, initial_state(config))
@@ -53,14 +57,18 @@ def resume(
     *,
     domain: Any = None,
     updates: int | None = None,
+    devices: int | None = None,
     on_progress: OnProgress = lambda p: None,
     warn: Warn = lambda text: None,
 ) -> Run:
-    """Goes on with a run from its newest whole checkpoint, as if it had never stopped; to `updates`, if given."""
+    """Goes on with a run from its newest whole checkpoint, as if it had never stopped; to `updates`, if given.
+
+    It goes on with as many `devices` as before, if no other number is given.
+    """
     run = Run(Path(out), domain)
     tell_xla(run.config.env)
     config = run.config if updates is None else replace(run.config, updates=updates)
-    return _go_on(run, config, on_progress, warn)
+    return _go_on(run, config, on_progress, warn, history.devices_of(run.path) if devices is None else devices)
 
 
 def _same(path: Path, config: Config) -> Run:
@@ -128,7 +136,7 @@ def _furnish(path: Path) -> None:
         make_folder(path / folder)
 
 
-def _go_on(run: Run, config: Config, on_progress: OnProgress, warn: Warn) -> Run:
+def _go_on(run: Run, config: Config, on_progress: OnProgress, warn: Warn, devices: int) -> Run:
     with Lock(run.path):
         updates, state = _newest(run, warn)
         if config.updates < updates:
@@ -137,7 +145,7 @@ def _go_on(run: Run, config: Config, on_progress: OnProgress, warn: Warn) -> Run
             checkpoint.prune(run.path / "checkpoints", KEPT_CHECKPOINTS, run.config.archive_every)
             warn(f"{run.path} is finished, after {updates:,} student updates; `--updates` makes it go on.")
             return run
-        trainer = Trainer(config, run.path, on_progress, warn)
+        trainer = Trainer(config, run.path, on_progress, warn, devices)
         trainer.check()
         if config != run.config:
             _write_config(run.path, config)
@@ -172,9 +180,9 @@ def _forget_after(path: Path, updates: int, warn: Warn) -> None:
 def _run(trainer: Trainer, state: State) -> None:
     config, path, since = trainer.config, trainer.path, int(state.updates.min())
     began = time.monotonic()
-    for text in history.changes(path):
+    for text in history.changes(path, trainer.devices):
         trainer.warn(text)
-    history.write(path, "begin", updates=since, **history.circumstances())
+    history.write(path, "begin", updates=since, **history.circumstances(trainer.devices))
     sinks = metrics.open_sinks(path, config.track, configs.to_json(config, presets.method_name(config.method)), since)
     try:
         with trainer.requests:

@@ -21,9 +21,10 @@ from tutelage.curricula.log import PHASES, Log, survey
 from tutelage.curricula.seeds import when
 from tutelage.curricula.state import State
 from tutelage.errors import UserError
-from tutelage.runs import archive, checkpoint, health, memory, metrics, presets
+from tutelage.runs import archive, checkpoint, devices, health, memory, metrics, presets
 from tutelage.runs import config as configs
 from tutelage.runs.config import Config
+from tutelage.runs.devices import ALL, EACH, placed, spread
 from tutelage.runs.evaluate import evaluate
 from tutelage.runs.run import remembered, state_template
 from tutelage.runs.signals import Interrupted, Requests
@@ -60,15 +61,12 @@ def advance(room: Classroom, method: Curriculum, states: State, target: Int[Arra
 
 
 @remembered
-def programs(config: Config) -> tuple[Classroom, Any, Any]:
+def programs(config: Config, devices: int = 1) -> tuple[Classroom, Any, Any]:
     """What is compiled for a run: its classroom, `advance`, and the look at buffers and learners of each stop."""
     room = config.classroom()
-    step = jax.jit(lambda s, target: advance(room, config.method, s, target), donate_argnums=0)
-    return (
-        room,
-        step,
-        jax.jit(jax.vmap(lambda s: (survey(room.design, s.buffer, config.method.buffer), health.finite(s)))),
-    )
+    step = spread(lambda s, target: advance(room, config.method, s, target), devices, (EACH, ALL))
+    look = jax.vmap(lambda s: (survey(room.design, s.buffer, config.method.buffer), health.finite(s)))
+    return room, jax.jit(step, donate_argnums=0), jax.jit(spread(look, devices, (EACH,)))
 
 
 @dataclass(frozen=True)
@@ -107,10 +105,17 @@ class Trainer:
     """The compiled programs of a run, and its place on disk."""
 
     def __init__(
-        self, config: Config, path: Path, on_progress: Callable[[Progress], None], warn: Warn = lambda text: None
+        self,
+        config: Config,
+        path: Path,
+        on_progress: Callable[[Progress], None],
+        warn: Warn = lambda text: None,
+        device_count: int = 1,
     ):
+        devices.check(config.seeds, device_count)
         self.config, self.path, self.on_progress, self.warn = config, path, on_progress, warn
-        self.room, self._advance, self._survey = programs(config)
+        self.devices = device_count
+        self.room, self._advance, self._survey = programs(config, device_count)
         self.requests = Requests()
         self._tally = _Tally()
         self._idle = 0  # calls of the compiled program without a student update or a new level
@@ -126,14 +131,14 @@ class Trainer:
     def check(self) -> None:
         """Refuses what cannot be trained here, before anything is written or compiled."""
         state = state_template(self.config)
-        memory.check(state, self._advance.trace(state, jnp.zeros((), jnp.int32)).jaxpr.jaxpr)
+        memory.check(state, self._advance.trace(state, jnp.zeros((), jnp.int32)).jaxpr.jaxpr, self.devices)
         metrics.check_extra(self.config.track)
         if type(self.config.env) not in presets.DOMAINS.values():
             health.try_env(self.config)
 
     def train(self, state: State, sinks: list[metrics.Sink]) -> None:
         """From `state` to the run's last student update, or to the first stop after a signal."""
-        done = int(state.updates.min())
+        state, done = placed(state, self.devices), int(state.updates.min())
         if done == 0:
             self._checkpoint(state, 0)
         while done < self.config.updates:
@@ -251,7 +256,14 @@ class Trainer:
         suite = self.config.env.suites().get("validation", ())
         if not suite or not self.config.eval_every or not self._due(self.config.eval_every, updates):
             return {}
-        results = evaluate(state.learner.student, self.seeds, suite, self.config.eval_episodes, evaluation_seed=updates)
+        results = evaluate(
+            state.learner.student,
+            self.seeds,
+            suite,
+            self.config.eval_episodes,
+            evaluation_seed=updates,
+            devices=self.devices,
+        )
         out: dict[int, dict[str, float]] = {seed: {} for seed in self.seeds}
         for r in results:
             out[r.seed] |= {f"eval/{r.level}/solved": r.solved_rate, f"eval/{r.level}/return": r.mean_return}
