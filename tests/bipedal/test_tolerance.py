@@ -64,52 +64,68 @@ def apart(one, other):
     return np.abs(np.array(one) - np.array(other)).max((0, 1))
 
 
+def impulses_apart(one, other):
+    """By how much the worst impulse of a joint, or of a contact's point, differs."""
+    pairs = zip(jax.tree.leaves(one[1:]), jax.tree.leaves(other[1:]), strict=True)
+    return np.max([np.abs(a - b).reshape(-1, a.shape[-1]).max(0) for a, b in pairs], axis=0)
+
+
 @pytest.fixture(scope="module")
 def all_made(problems):
     """What all iterations find."""
     return jax.jit(velocity.solve_all)(problems)
 
 
-def on_cpu(problem):
-    """As `Walker.step` solves it."""
-    with computed_on(OnCPU()):
-        return solving.by_kinds(problem, TOLERANCE)
+@pytest.fixture(scope="module")
+def ended(problems):
+    """What is found where iterations end by the rule."""
+    return jax.jit(partial(velocity.solve, tolerance=TOLERANCE))(problems)
 
 
-@pytest.mark.parametrize("solve", [partial(velocity.solve, tolerance=TOLERANCE), on_cpu], ids=["plainly", "on_cpu"])
-def test_it_finds_what_all_iterations_do(problems, all_made, solve):
-    """Its impulses too, with which the next step begins; many end early, at all numbers of contacts."""
-    ended = jax.jit(solve)(problems)
-    error = apart(all_made[0], ended[0])
+def test_it_finds_what_all_iterations_do(all_made, ended):
+    """In the first steps of episodes as later, at all numbers of contacts; with its impulses the next step begins."""
+    error, impulses = apart(all_made[0], ended[0]), impulses_apart(all_made, ended)
     assert len(error) > 300
     assert np.median(error) < 1e-5
-    assert np.quantile(error, 0.98) < 5e-3
-    assert error.max() < 0.2
-    for a, b in zip(jax.tree.leaves(all_made[1:]), jax.tree.leaves(ended[1:]), strict=True):
-        assert np.median(np.abs(a - b)) < 1e-5
-        assert np.quantile(np.abs(a - b), 0.98) < 0.02
+    assert np.quantile(error, 0.98) < 2e-3
+    assert error.max() < 0.02
+    assert np.median(impulses) < 2e-5
+    assert np.quantile(impulses, 0.98) < 5e-3
+    assert impulses.max() < 0.06
+
+
+def test_on_cpus_iterations_end_by_the_same_rule(problems, ended):
+    """Whoever goes together with whom."""
+    with computed_on(OnCPU()):
+        have = jax.jit(lambda problem: solving.by_kinds(problem, TOLERANCE))(problems)
+    assert np.quantile(apart(have[0], ended[0]), 0.99) < 1e-4
+    assert np.quantile(impulses_apart(have, ended), 0.99) < 1e-4
 
 
 @pytest.mark.parametrize("walkers", [1, 8])
-def test_in_kernels_it_finds_the_same(problems, all_made, walkers):
-    """One walker a program, with loops for each number of points, or some of those that are not crowded."""
+def test_in_kernels_iterations_end_by_the_same_rule(problems, ended, walkers):
+    """One walker a program, with loops for each number of points, or several of a kind."""
     number, visited = (np.asarray(count(problems.contacts)) for count in (solving.number_of, solving.visited))
     kinds = [np.flatnonzero(number == k)[:walkers] for k in range(solving.POINTS + 1)]
-    if walkers == 1:
-        kinds += [np.flatnonzero((number > solving.POINTS) & few)[:1] for few in (visited <= 2, visited > 2)]
-    solve = solving.alone if walkers == 1 else solving.of_few
+    kinds += [np.flatnonzero((number > solving.POINTS) & few)[:walkers] for few in (visited <= 2, visited > 2)]
     seen = 0
     with computed_on(in_kernel(walkers)):
-        as_kernels_have_it = jax.jit(lambda problem: solve(problem, TOLERANCE))
-        for kind in kinds:
+        few, crowded = map(jax.jit, kernels(walkers))
+        for k, kind in enumerate(kinds):
             if len(kind) == walkers:
-                some = jax.tree.map(lambda x, kind=kind: x[..., kind], problems)
-                have = as_kernels_have_it(some)
-                with_all = jax.tree.map(lambda x, kind=kind: x[..., kind], all_made)
-                assert apart(have[0], with_all[0]).max() < 5e-3
-                np.testing.assert_allclose(have[2].normal[0], with_all[2].normal[0], atol=5e-3)
+                some = partial(jax.tree.map, lambda x, kind=kind: x[..., kind])
+                have, want = (few if k <= solving.POINTS else crowded)(some(problems)), some(ended)
+                assert apart(have[0], want[0]).max() < 1e-4
+                assert impulses_apart(have, want).max() < 2e-3
                 seen += 1
-    assert seen >= (5 if walkers == 1 else 2), "of each kind there were enough"
+    assert seen >= (5 if walkers == 1 else 3), "of each kind there were enough"
+
+
+def kernels(walkers):
+    """How kernels solve for walkers with few contacts, and for the others."""
+    if walkers == 1:
+        return (lambda problem: solving.alone(problem, TOLERANCE),) * 2
+    return lambda problem: solving.of_few(problem, TOLERANCE), lambda problem: velocity.solve(problem, TOLERANCE)
 
 
 def test_a_joint_is_solved_as_box2d_solves_it():

@@ -27,7 +27,7 @@ LOSSES = ("ppo/policy_loss", "ppo/value_loss", "ppo/entropy")
 
 
 def finite(s: State) -> dict[str, Bool[Array, ""]]:
-    """Of one seed, which learners and their optimisers hold finite numbers only. Cheap, and under jit."""
+    """Which of a seed's learners and their optimisers hold finite numbers only. Cheap, and under jit."""
     others = jax.tree.leaves(s.own, is_leaf=_is_learner)
     parts = {"the student's parameters": s.learner.student, "the state of the student's optimiser": s.learner.optimiser}
     parts["another learner's parameters"] = [x for x in others if _is_learner(x)]

@@ -4,8 +4,10 @@ Joints have a motor, a limit and a point that keeps the two anchors together; co
 impulses, solved as a block. Impulses are accumulated and start from those of the step before.
 
 After a while, which contacts and limits push no longer changes, an iteration is a linear map, and what is left of its
-changes shrinks by the same share each time. So iterations may end when a round of six changes the velocities by no more
-than a tolerance; what the rest of the 180 would still change at that rate is added. At a tolerance of 0 all are made.
+changes shrinks by the same share each time. So a walker's iterations end when a round of six changes by no more than a
+tolerance how fast it moves, in metres or radians a second, and how hard it presses on the ground, in newton seconds;
+what the rest of the 180 would still change at that rate is added. At least three rounds are made, and at a tolerance of
+0 all. (How hard is watched because two legs can share a load in many ways: how they do settles after velocities have.)
 """
 
 from __future__ import annotations
@@ -180,17 +182,32 @@ def solve_all(problem: Problem) -> Solution:
     return solution(task, lax.fori_loop(0, ITERATIONS, lambda _, course: iterate(task, course), course))
 
 
-def _watched(course: Course) -> tuple[Num, ...]:
+def _moving(course: Course) -> tuple[Num, ...]:
     """The hull's velocity and how fast the legs turn, from which the rest follows where anchors are together."""
     return (*course.velocities[0], *(spin for _, _, spin in course.velocities[1:]))
 
 
+def _pressing(course: Course) -> list[Array]:
+    """The contacts' normal impulses; where contacts lie on an axis, that comes first."""
+    held = jax.tree.leaves(course.held, is_leaf=lambda part: isinstance(part, GripImpulse))
+    return [impulse for part in held for impulse in part.normal]
+
+
+def _change(course: Course, before: Course) -> Num:
+    """The largest of what is watched, in metres or radians a second, or newton seconds."""
+    moved, pressed = (
+        [jnp.abs(new - old) for new, old in zip(watched(course), watched(before), strict=True)]
+        for watched in (_moving, _pressing)
+    )
+    return largest([*moved, *(p if p.ndim == moved[0].ndim else jnp.max(p, axis=0) for p in pressed)])
+
+
 class Span(NamedTuple):
-    """Which rounds may be made, and by how much one must change velocities for the next to be."""
+    """Which rounds may be made, and by how much one must change what is watched for the next to be."""
 
     first: int
     last: int
-    tolerance: float  # metres or radians a second
+    tolerance: float
 
 
 class Rounds(NamedTuple):
@@ -233,15 +250,10 @@ def rounds(iterate: Callable[[Course], Course], at: Rounds, span: Span) -> Round
     """Rounds of iterations, as long as they change something."""
     at_once = at.change.size == 1 or span.last <= SURE  # none waits for another
 
-    def once(_: Int[Array, ""], state: tuple[Course, Bool[Array, "..."]]) -> tuple[Course, Bool[Array, "..."]]:
-        course, going = state
-        new = iterate(course)
-        return new if at_once else where(going, new, course), going
-
     def one_round(k: Int[Array, ""], at: Rounds) -> Rounds:
-        course, _ = lax.fori_loop(0, ROUND, once, (at.course, at.going))
-        pairs = zip(_watched(course), _watched(at.course), strict=True)
-        change = largest([jnp.abs(new - old) for new, old in pairs])
+        course = lax.fori_loop(0, ROUND, lambda _, course: iterate(course), at.course)
+        course = course if at_once else where(at.going, course, at.course)
+        change = _change(course, at.course)
         going = at.going & ((change > span.tolerance) | (k < SURE - 1))
         ends = at.going & ~going
         course = if_any(ends, lambda course: _carried_on(at, course, change, ends, k), course)

@@ -1,8 +1,8 @@
 """How velocities are solved for on each machine: which walkers go together, and in which loops.
 
-The iterations, and when they end, are those of `physics.velocity.solve`. But where walkers are computed together, all
-wait for the slowest; and a loop over as many contacts as there may be is slower than one for just as many as there are.
-So here walkers are told apart by how many contacts they have.
+The iterations, and when they end, are those of `physics.velocity.solve`: by XLA on a GPU alone, all are made. But where
+walkers are computed together, all wait for the slowest; and a loop over as many contacts as there may be is slower than
+one for just as many as there are. So here walkers are told apart by how many contacts they have.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from tutelage.envs.bipedal.physics.velocity import (
     rounds,
     rounds_of,
     solution,
+    solve,
     solve_all,
     with_second,
     without_second,
@@ -72,7 +73,8 @@ def by_kinds(problem: Problem, tolerance: float) -> Solution:
         return rounds_of(1, without_second, task, at, Span(SURE, ROUNDS, tolerance)).course
 
     course = machine().for_few(at.going & (number < 2), finish, (problem, at), at.course, share=4)
-    return machine().for_few(number > 1, solve_all, problem, solution(task, course), share=8)
+    others = partial(solve, tolerance=tolerance)
+    return machine().for_few(number > 1, others, problem, solution(task, course), share=8)
 
 
 def all_in_one_kernel(problem: Problem, tolerance: float) -> Solution:

@@ -25,7 +25,7 @@ from tutelage.envs.bipedal.physics.nearby import Surveyed
 from tutelage.envs.bipedal.physics.position import POSITION_ITERATIONS
 from tutelage.envs.bipedal.physics.step import Efforts, Push, Seen, World
 from tutelage.envs.bipedal.physics.tools import any_of, anywhere, where
-from tutelage.envs.bipedal.physics.velocity import Problem, Solution, solve, solve_all
+from tutelage.envs.bipedal.physics.velocity import Problem, Solution, solve
 from tutelage.envs.bipedal.run.solving import POINTS, is_crowded, number_of, of_few, visited
 
 Mask = Bool[Array, "..."]
@@ -112,11 +112,10 @@ def table(tolerance: float, way: Way = PLAINLY) -> Table:
 
 def _solving(tolerance: float, way: Way) -> tuple[Stage, ...]:
     """Velocities; if so asked, in two stages side by side, in which those with as many contacts are taken together."""
+    found = way.solve or solve
+    of_many = lambda problem: physics.pushed(problem, found(problem, tolerance))  # noqa: E731
     if way.solve or tolerance == 0:
-        solve = way.solve or (lambda problem, _: solve_all(problem))
-        act = lambda problem: physics.pushed(problem, solve(problem, tolerance))  # noqa: E731
-        return (Stage("solve", act, ("problem",), "push"),)
-    of_many = lambda problem: physics.pushed(problem, solve_all(problem))  # noqa: E731
+        return (Stage("solve", of_many, ("problem",), "push"),)
     of_others = lambda problem: physics.pushed(problem, of_few(problem, tolerance))  # noqa: E731
     crowded = Wanted("footing", _crowded, gathered=True)
     others = Wanted("footing", _others, gathered=True)
