@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import reprlib
+from collections.abc import Iterable
+from typing import Any, get_args
 
 LONGEST = 80  # characters of a value that are shown
 
@@ -53,6 +56,22 @@ def shown(value: object) -> str:
 
 _short = reprlib.Repr()
 _short.maxlevel, _short.maxlong, _short.maxstring, _short.maxother = 3, 40, 60, 60
+
+
+def nearest(word: str, known: Iterable[str]) -> list[str]:
+    """What is known by nearly the same letters, the nearest alone."""
+    return difflib.get_close_matches(word, list(known), 1)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """What to add to a sentence about a word that is not known: the nearest that is, if one is near."""
+    near = nearest(word, known)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def listed(kind: Any) -> str:
+    """The values of a `Literal`, as a sentence names them."""
+    return ", ".join(map(str, get_args(kind)))
 
 
 def one_line(text: str, longest: int) -> str:

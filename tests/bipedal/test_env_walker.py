@@ -49,7 +49,7 @@ def test_is_an_env():
     assert env.max_steps == 2000
     assert hash(env) == hash(Walker())
     assert env.solved(jnp.array([230.0, 230.1])).tolist() == [False, True]
-    with pytest.raises(ValueError, match="at least one step"):
+    with pytest.raises(ValueError, match="`max_steps` must be at least 1"):
         Walker(max_steps=0)
     with pytest.raises((ValueError, TypeCheckError), match="rules"):  # type checks of the tests come first
         Walker(rules="another")

@@ -91,7 +91,7 @@ def test_is_a_domain(domain: WalkerDomain) -> None:
 
 
 def test_refuses_nonsense() -> None:
-    with pytest.raises(ValueError, match=r"^[A-Z].*\.$"):
+    with pytest.raises(ValueError, match=r"^`\w+` must .*\.$"):
         WalkerDomain(max_steps=0)
 
 

@@ -88,5 +88,5 @@ def test_the_env_steps_of_a_run_are_those_of_all_slots(tmp_path):
 
 
 def test_an_edit_of_nothing_is_refused():
-    with pytest.raises(ValueError, match=r"method\.edits must be at least 1"):
+    with pytest.raises(ValueError, match="`edits` must be at least 1"):
         tut.ParallelACCEL(edits=0)

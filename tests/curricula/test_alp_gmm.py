@@ -218,9 +218,9 @@ def test_mazes_are_refused_by_name_with_a_list_of_what_can_be_done():
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        (dict(fewest=5, most=4), "at most method.most"),
-        (dict(fit_rate=10), "at least method.most"),
-        (dict(lowest_return=1.0, highest_return=1.0), "below highest-return"),
+        (dict(fewest=5, most=4), "at most `most`"),
+        (dict(fit_rate=10), "at least `most`"),
+        (dict(lowest_return=1.0, highest_return=1.0), "below `highest_return`"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, says):

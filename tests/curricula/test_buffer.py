@@ -508,7 +508,7 @@ def test_fingerprints_of_random_mazes_spread_evenly():
     ],
 )
 def test_a_config_that_makes_no_sense_is_refused_by_name(wrong):
-    with pytest.raises(ValueError, match=f"^{next(iter(wrong))} must .*\\.$"):
+    with pytest.raises(ValueError, match=f"^`{next(iter(wrong))}` must .*\\.$"):
         BufferConfig(**wrong)
 
 

@@ -110,7 +110,7 @@ def test_every_chosen_level_is_written_down(course):
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        (dict(scout_levels=10), "at least method.buffer.capacity"),
+        (dict(scout_levels=10), "at least `buffer.capacity`"),
         (dict(scout_every=0), "at least 1"),
         (dict(chosen_share=1.5), "must lie in"),
     ],

@@ -34,7 +34,7 @@ def test_builds_its_parts() -> None:
 @pytest.mark.parametrize("wrong", [{"max_steps": 0}, {"placements": -1}])
 def test_refuses_nonsense(wrong: dict) -> None:
     """One sentence for each option that cannot be."""
-    with pytest.raises(ValueError, match=r"^[A-Z].*\.$"):
+    with pytest.raises(ValueError, match=r"^`\w+` must .*\.$"):
         LavaDomain(**wrong)
 
 

@@ -42,7 +42,7 @@ def test_builds_its_parts() -> None:
 )
 def test_refuses_nonsense(wrong: dict) -> None:
     """One sentence for each option that cannot be."""
-    with pytest.raises(ValueError, match=r"^[A-Z].*\.$"):
+    with pytest.raises(ValueError, match=r"^`\w+` must .*\.$"):
         MazeDomain(**wrong)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-import tyro
-
+from tutelage.commands.options import Shown
 from tutelage.commands.options import parse as parse_options
 from tutelage.console import StatusLine, Terminal
 from tutelage.runs import bench, presets
@@ -17,9 +17,9 @@ from tutelage.runs.flags import tell_xla
 class Bench:
     """Measure the env alone and whole student updates of a preset on this machine."""
 
-    env: tyro.conf.Positional[str]
+    env: Annotated[str, Shown("ENV", by_place=True)]
     """An env."""
-    method: str = "accel"
+    method: Annotated[str, Shown("METHOD")] = "accel"
     """The preset whose student updates are timed."""
     envs: tuple[int, ...] = (1024,)
     """Numbers of envs stepped side by side with random actions."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from rich.text import Text
 
-from tutelage.commands.options import NewRunPath, Number, free_path
+from tutelage.commands.options import Folder, Number, free_path
 from tutelage.commands.options import parse as parse_options
 from tutelage.console import Terminal, clock, progress, results_table
 from tutelage.report.pages.report import write_report
@@ -21,7 +21,7 @@ from tutelage.runs.train import train
 class Demo:
     """Train ACCEL on small mazes, evaluate the student on held-out ones, and write a page that shows it all."""
 
-    out: NewRunPath = None
+    out: Folder = None
     """The run directory, new or empty; runs/demo if not given."""
     updates: Number = None
     """Student updates; the preset's if not given."""

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-import tyro
-
-from tutelage.commands.options import File, Name, Number, RunPath
+from tutelage.commands.options import File, Name, Number, RunPath, Shown
 from tutelage.commands.options import parse as parse_options
 from tutelage.console import StatusLine, Terminal, results_table
 from tutelage.errors import UserError
@@ -43,7 +41,7 @@ class Eval:
     """Play in the environment that the env was modelled on; needs the extra `real`."""
     cvar: bool = False
     """The worst case: the solved rate on the 0.1, 1, 10 and 100 % of random solvable levels that are hardest."""
-    generator: Annotated[str | None, tyro.conf.arg(metavar="ENV/METHOD")] = None
+    generator: Annotated[str | None, Shown("ENV/METHOD")] = None
     """With --cvar, draw the levels as this preset does, such as maze/sfl; as the run itself does if not given."""
 
 

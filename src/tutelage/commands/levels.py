@@ -7,12 +7,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import tyro
 from PIL import Image
 
-from tutelage.commands.options import File, Number, RunPath
+from tutelage.commands.options import File, Folder, Number, RunPath
 from tutelage.commands.options import parse as parse_options
 from tutelage.console import Terminal, levels_table
 from tutelage.env import DesignSpace
@@ -35,7 +33,7 @@ class Levels:
     """Only this seed's levels; for a lineage the run's first seed if not given."""
     checkpoint: Number = None
     """The student update whose buffer is shown; the newest checkpoint's if not given."""
-    png: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    png: Folder = None
     """Write a picture of each level shown into this folder."""
     json: File = None
     """Write the levels shown to this file, as JSON."""

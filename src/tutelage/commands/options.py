@@ -1,29 +1,204 @@
-"""How the words after a command become its dataclass."""
+"""How the words after a command become its dataclass: a field is an option, or an argument if it is marked as one.
+
+The fields' types say what may be given, and the sentences under them are the help.
+"""
 
 from __future__ import annotations
 
+import argparse
+import inspect
+import re
+import shutil
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin
 
-import tyro
+from tutelage.errors import UserError, nearest, shown
+from tutelage.runs.config import Config
+from tutelage.runs.settings import Setting, changed, plain, read_word, settings
 
-RunPath = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-"""A run directory that is there."""
-
-NewRunPath = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]
-"""A run directory to be made."""
-
-Number = Annotated[int | None, tyro.conf.arg(metavar="INT")]
-Name = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
-File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
+WIDEST = 100  # columns of help
 
 
-def parse(shape: Any, args: list[str], command: str, *, default: Any = None) -> Any:
-    """A command's dataclass from what was typed; what cannot be understood ends the program, with exit code 2."""
-    given = {} if default is None else {"default": default}
-    # Of what may be none, the default says whether it is: no subcommands.
-    config = (tyro.conf.AvoidSubcommands,)
-    return tyro.cli(shape, args=args, prog=f"tutelage {command}", config=config, **given)
+@dataclass(frozen=True)
+class Shown:
+    """The word that stands for a field's value in the help, and whether it is given by its place, without a name."""
+
+    word: str
+    by_place: bool = False
+
+
+RunPath = Annotated[Path, Shown("RUN", by_place=True)]
+Folder = Annotated[Path | None, Shown("DIR")]
+File = Annotated[Path | None, Shown("FILE")]
+Number = Annotated[int | None, Shown("INT")]
+Name = Annotated[str | None, Shown("NAME")]
+
+
+def parse(shape: Any, args: Sequence[str], command: str, config: Config[Any, Any] | None = None) -> Any:
+    """A command's dataclass from what was typed; what cannot be understood is a `UserError`.
+
+    With a config, its settings are options too, and change it; the dataclass holds it in its field `config`.
+    """
+    own = list(settings(shape))
+    changing = [] if config is None else list(settings(config))
+    given = _Parser(shape, command, [*own, *changing]).read(args)
+    if config is not None:
+        changes = {s.name: given.pop(s.name) for s in changing if s.name in given}
+        given["config"] = changed(config, changes)
+    return shape(**given)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that is made from settings, and raises its errors."""
+
+    def __init__(self, shape: Any, command: str, known: Sequence[Setting]):
+        width = min(shutil.get_terminal_size().columns, WIDEST) - 2
+        beside = 8 if any("." in setting.name for setting in known) else 28
+
+        def layout(prog: str, **more: Any) -> argparse.HelpFormatter:
+            return argparse.RawDescriptionHelpFormatter(prog, max_help_position=beside, width=width, **more)
+
+        super().__init__(
+            f"tutelage {command}",
+            description=_paragraphs(inspect.getdoc(shape) or "", width),
+            formatter_class=layout,  # pyright: ignore[reportArgumentType]
+            argument_default=argparse.SUPPRESS,
+            allow_abbrev=False,
+        )
+        arguments = [_add_argument(self, setting) for setting in known if _shown(setting).by_place]
+        self.usage = " ".join([self.prog, *arguments, "[OPTIONS]"]).replace("%", "%%")
+        groups: dict[str, Any] = {"": self}
+        for setting in known:
+            if not _shown(setting).by_place:
+                where = setting.name.rpartition(".")[0]
+                if where not in groups:
+                    groups[where] = self.add_argument_group(where, setting.part.replace("%", "%%"))
+                _add_option(groups[where], setting)
+
+    def read(self, args: Sequence[str]) -> dict[str, Any]:
+        """What was given, by the settings' names."""
+        found, rest = self.parse_known_args([_with_hyphens(word) for word in args])
+        if rest:
+            raise UserError(self._unknown(rest[0]))
+        return {name: tuple(value) if isinstance(value, list) else value for name, value in vars(found).items()}
+
+    def _unknown(self, word: str) -> str:
+        if not word.startswith("-"):
+            return f"`{self.prog}` has no place for {shown(word)}."
+        name = word.partition("=")[0]
+        near = likely(name, [o for action in self._actions for o in action.option_strings if o.startswith("--")])
+        guess = f"did you mean {' or '.join(near)}?" if near else f"`{self.prog} --help` lists all."
+        return f"`{self.prog}` has no option {shown(name)[1:-1]}; {guess}"
+
+    def error(self, message: str) -> NoReturn:
+        """Raises what an `ArgumentParser` prints."""
+        if match := re.fullmatch(r"the following arguments are required: (.*)", message, re.DOTALL):
+            raise UserError(f"`{self.prog}` wants {match[1]}; see `{self.prog} --help`.")
+        match = re.fullmatch(r"argument ([^:]*): (.*)", message, re.DOTALL)
+        name, text = (match[1].split("/")[0], match[2]) if match else (self.prog, message)
+        if text.startswith("expected"):
+            text = "wants a value"
+        elif text.startswith("ignored"):
+            text = "takes no value"
+        raise UserError(f"{name} {text}.")
+
+
+class _Flag(argparse.Action):
+    """`--part.name`, and `--part.no-name` if there is such an option."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **others: Any):
+        super().__init__(option_strings, dest, nargs=0, **others)
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        """Turns it on or off."""
+        setattr(namespace, self.dest, option_string == self.option_strings[0])
+
+
+def _add_argument(parser: _Parser, setting: Setting) -> str:
+    """Makes a setting an argument; comes to how that stands in the usage."""
+    word, optional, many = _shown(setting).word, setting.value is not MISSING, _is_tuple(setting)
+    nargs = "+" if many else "?" if optional else None
+    parser.add_argument(setting.name, type=_reader(setting), nargs=nargs, metavar=word, help=_help(setting))
+    return f"[{word}]" if optional else f"{word} [{word} …]" if many else word
+
+
+def _add_option(group: Any, setting: Setting) -> None:
+    option, help_text = setting.option, _help(setting)
+    if plain(setting.kind) is bool:
+        names = [option] if _is_switch(setting) else [option, negated(option)]
+        group.add_argument(*names, dest=setting.name, action=_Flag, help=help_text)
+    else:
+        several = {"nargs": "*"} if _is_tuple(setting) else {}
+        word = _shown(setting).word
+        group.add_argument(option, dest=setting.name, type=_reader(setting), metavar=word, help=help_text, **several)
+
+
+def negated(option: str) -> str:
+    """The option that turns something off: `--part.no-name`."""
+    part, dot, name = option.removeprefix("--").rpartition(".")
+    return f"--{part}{dot}no-{name}"
+
+
+def _shown(setting: Setting) -> Shown:
+    if get_origin(setting.kind) is Annotated:
+        return next(x for x in get_args(setting.kind) if isinstance(x, Shown))
+    kind = get_args(plain(setting.kind))[0] if _is_tuple(setting) else plain(setting.kind)
+    choices = get_args(kind) if get_origin(kind) is Literal else None
+    return Shown(f"{{{','.join(map(str, choices))}}}" if choices else kind.__name__.upper())
+
+
+def _is_tuple(setting: Setting) -> bool:
+    return get_origin(plain(setting.kind)) is tuple
+
+
+def _is_switch(setting: Setting) -> bool:
+    """Whether it is off unless it is given, so that nobody needs to turn it off."""
+    return setting.value is False and "." not in setting.name
+
+
+def _reader(setting: Setting) -> Callable[[str], Any]:
+    kind = get_args(plain(setting.kind))[0] if _is_tuple(setting) else setting.kind
+
+    def convert(word: str) -> Any:
+        try:
+            return read_word(kind, word)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return convert
+
+
+def _help(setting: Setting) -> str:
+    default = setting.value
+    if default is MISSING or default is None or default == "" or _is_switch(setting):
+        return setting.help.replace("%", "%%")
+    if isinstance(default, bool):
+        text = "on" if default else "off"
+    else:
+        text = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+    return f"{setting.help} (default: {text})".replace("%", "%%")
+
+
+def _with_hyphens(word: str) -> str:
+    """Options may be typed with underscores, as the fields are written."""
+    name, equals, value = word.partition("=")
+    return f"{name.replace('_', '-')}{equals}{value}" if word.startswith("--") else word
+
+
+def likely(name: str, options: Sequence[str]) -> list[str]:
+    """Options that were probably meant: with the same last name, with its initials, or with nearly the same letters."""
+    word, last = name.lstrip("-"), {option.lstrip("-"): option.rpartition(".")[2].lstrip("-") for option in options}
+    same = [o for o in last if last[o] == word.rpartition(".")[2]]
+    initials = [o for o in last if "".join(part[:1] for part in last[o].split("-")) == word]
+    close = nearest(word, last) or [o for near in nearest(word, last.values()) for o in last if last[o] == near]
+    return [f"--{o}" for o in sorted(same or initials or close, key=len)[:3]]
+
+
+def _paragraphs(text: str, width: int) -> str:
+    return "\n\n".join(textwrap.fill(part, width) for part in text.split("\n\n"))
 
 
 def free_path(name: str) -> Path:

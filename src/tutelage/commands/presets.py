@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Annotated
 
-import tyro
-
+from tutelage.commands.options import Shown
 from tutelage.commands.options import parse as parse_options
 from tutelage.console import Terminal, plain_table
 from tutelage.runs import config, presets
@@ -16,7 +16,7 @@ from tutelage.runs import config, presets
 class Presets:
     """List the presets, or print one in full: a file that `tutelage train --config FILE` takes."""
 
-    name: tyro.conf.Positional[str | None] = None
+    name: Annotated[str | None, Shown("ENV/METHOD", by_place=True)] = None
     """A preset, as ENV/METHOD."""
 
 

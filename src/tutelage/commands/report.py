@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
-from tutelage.commands.options import Name
+from tutelage.commands.options import Name, Shown
 from tutelage.commands.options import parse as parse_options
 from tutelage.console import StatusLine, Terminal
 from tutelage.report.pages.report import report
@@ -21,13 +19,13 @@ class Report:
     Runs of the same settings pool their seeds. What cannot be used is said, and the rest is reported.
     """
 
-    runs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN [RUN ...]")]
+    runs: Annotated[tuple[Path, ...], Shown("RUN", by_place=True)]
     """Run directories."""
-    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("report")
+    out: Annotated[Path, Shown("DIR")] = Path("report")
     """The folder that gets index.html, figures/ and tables/."""
     suite: Name = None
     """The held-out levels to compare on; the suite that most runs were evaluated on if not given."""
-    film: Annotated[str | None, tyro.conf.arg(metavar="LEVEL")] = None
+    film: Annotated[str | None, Shown("LEVEL")] = None
     """The held-out level to film students on; the hardest that the best method solves if not given."""
 
 

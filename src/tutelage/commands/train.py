@@ -5,42 +5,39 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Generic
+from typing import Any
 
-import tyro
-
-from tutelage.commands.options import NewRunPath, free_path
+from tutelage.commands.options import Folder, free_path
 from tutelage.commands.options import parse as parse_options
 from tutelage.console import Terminal, progress
 from tutelage.errors import UserError
 from tutelage.runs import bench, presets
 from tutelage.runs import config as configs
 from tutelage.runs import train as training
-from tutelage.runs.config import Config, E, M
+from tutelage.runs.config import Config
 from tutelage.runs.flags import tell_xla
 
 
 @dataclass(frozen=True)
-class Train(Generic[E, M]):
+class Train:
     """Train students with one of the presets, changed as you like.
 
     The run directory gets the config, metrics, checkpoints and every level that entered the buffer. A run that was
     stopped, however it was stopped, goes on with `tutelage resume RUN` as if nothing had happened.
     """
 
-    config: Annotated[Config[E, M], tyro.conf.arg(name="")]
-    out: NewRunPath = None
+    config: Config[Any, Any]
+    out: Folder = None
     """The run directory, new or empty; runs/ENV-METHOD if not given."""
 
 
-def parse(args: list[str]) -> Train[Any, Any]:
+def parse(args: list[str]) -> Train:
     """From the words after `tutelage train`: a preset or a file, and what is changed in it."""
     name, config, rest = _starting_point(args)
-    kind: Any = Train[type(config.env), type(config.method)]  # pyright: ignore[reportInvalidTypeArguments]
-    return parse_options(kind, rest, f"train {name}", default=Train(config))
+    return parse_options(Train, rest, f"train {name}", config)
 
 
-def run(command: Train[Any, Any]) -> None:
+def run(command: Train) -> None:
     """Trains a new run."""
     config, terminal, began = command.config, Terminal(), time.monotonic()
     name = f"{config.env.name}-{presets.method_name(config.method)}"

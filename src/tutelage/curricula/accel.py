@@ -60,7 +60,7 @@ class ACCEL(Curated):
 
     def __post_init__(self):
         if self.edits < 1 or not 0 <= self.edit_rate <= 1:
-            raise ValueError("method.edits must be at least 1 and method.edit-rate lie in [0, 1].")
+            raise ValueError("`edits` must be at least 1, and `edit_rate` lie in [0, 1].")
 
     def cycle(self, room: Classroom, s: State) -> State:
         """Explore without learning, or replay, learn and edit; explore only, while the buffer is too empty."""

@@ -23,7 +23,7 @@ class ParallelACCEL(ParallelPLR):
 
     def __post_init__(self):
         if self.edits < 1:
-            raise ValueError("method.edits must be at least 1.")
+            raise ValueError(f"`edits` must be at least 1, not {self.edits}.")
 
     @property
     def groups(self) -> int:

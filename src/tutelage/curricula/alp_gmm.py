@@ -59,11 +59,11 @@ class ALPGMM(Curated):
 
     def __post_init__(self):
         if not 1 <= self.fewest <= self.most:
-            raise ValueError("method.fewest must be at least 1 and at most method.most.")
+            raise ValueError("`fewest` must be at least 1 and at most `most`.")
         if not self.most <= self.fit_rate <= self.history:
-            raise ValueError("method.fit-rate must be at least method.most and at most method.history.")
+            raise ValueError("`fit_rate` must be at least `most` and at most `history`.")
         if not 0 <= self.random_rate <= 1 or not self.lowest_return < self.highest_return:
-            raise ValueError("method.random-rate must lie in [0, 1], method.lowest-return below highest-return.")
+            raise ValueError("`random_rate` must lie in [0, 1], and `lowest_return` below `highest_return`.")
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 
 from tutelage.curricula.record import Record, blank
 from tutelage.env import Level
+from tutelage.errors import listed
 
 Prioritisation = Literal["rank", "proportional", "top-k"]
 Gate = Literal["fill", "fixed"]
@@ -58,17 +59,17 @@ class BufferConfig:
 
     def __post_init__(self) -> None:
         if self.capacity < 1:
-            raise ValueError(f"capacity must be at least 1, not {self.capacity}.")
+            raise ValueError(f"`capacity` must be at least 1, not {self.capacity}.")
         if not self.temperature > 0:
-            raise ValueError(f"temperature must be positive, not {self.temperature}.")
+            raise ValueError(f"`temperature` must be positive, not {self.temperature}.")
         if self.top_k < 1:
-            raise ValueError(f"top_k must be at least 1, not {self.top_k}.")
+            raise ValueError(f"`top_k` must be at least 1, not {self.top_k}.")
         for name in ("staleness", "min_fill", "replay_rate"):
             if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must lie in [0, 1], not {getattr(self, name)}.")
+                raise ValueError(f"`{name}` must lie in [0, 1], not {getattr(self, name)}.")
         for name, kind in (("prioritisation", Prioritisation), ("gate", Gate), ("eviction", Eviction)):
             if getattr(self, name) not in get_args(kind):
-                raise ValueError(f"{name} must be one of {', '.join(get_args(kind))}, not {getattr(self, name)}.")
+                raise ValueError(f"`{name}` must be one of {listed(kind)}, not {getattr(self, name)}.")
 
     @property
     def min_filled(self) -> int:

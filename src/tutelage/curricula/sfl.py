@@ -49,11 +49,11 @@ class SFL(Curated):
 
     def __post_init__(self):
         if min(self.scout_every, self.scout_batches, self.scout_levels, self.scout_episodes) < 1:
-            raise ValueError("method.scout-every, -batches, -levels and -episodes must be at least 1.")
+            raise ValueError("`scout_every`, `scout_batches`, `scout_levels` and `scout_episodes` must be at least 1.")
         if self.scout_batches * self.scout_levels < self.buffer.capacity:
-            raise ValueError("method.scout-batches × scout-levels must be at least method.buffer.capacity.")
+            raise ValueError("`scout_batches` × `scout_levels` must be at least `buffer.capacity`.")
         if not 0 <= self.chosen_share <= 1:
-            raise ValueError(f"method.chosen-share must lie in [0, 1], not {self.chosen_share}.")
+            raise ValueError(f"`chosen_share` must lie in [0, 1], not {self.chosen_share}.")
 
     @property
     def notes(self) -> tuple[str, ...]:

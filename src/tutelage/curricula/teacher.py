@@ -42,14 +42,14 @@ class Teacher:
 
     def __post_init__(self):
         if self.z < 0:
-            raise ValueError("a teacher's z must not be negative.")
+            raise ValueError(f"`z` must not be negative, as {self.z} is.")
 
     def new(self, key: Key[Array, ""], procedure: Procedure, slots: int) -> Learner:
         """A teacher that has not learned yet, and that will make `slots` levels at a time."""
         key_eye, key_rest = jax.random.split(key)
         eye = procedure.encoder(key_eye, self.z)
         network = self.network.build(eye, procedure.actions, key=key_rest)
-        ppos.check_minibatches(self.ppo, network, procedure.steps, slots)
+        ppos.check_minibatches(self.ppo, network, procedure.steps, slots, "the teacher's ppo.minibatches")
         return self.ppo.begin(key, network)
 
     def make(

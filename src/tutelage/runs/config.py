@@ -18,6 +18,7 @@ from tutelage.curricula.accel import ACCEL
 from tutelage.curricula.classroom import Classroom, Curriculum
 from tutelage.env import Domain, HasFormerFields
 from tutelage.errors import UserError, one_line, shown
+from tutelage.runs.settings import as_fields, as_options
 from tutelage.runs.storage import Damaged, read_json
 from tutelage.student.es import ES
 from tutelage.student.learning import Learning
@@ -120,7 +121,10 @@ class Config(Generic[E, M]):
 
     def classroom(self) -> Classroom:
         """The surroundings of the curriculum; refuses what cannot be trained."""
-        env, design = self.env.env(), self.env.design()
+        try:
+            env, design = self.env.env(), self.env.design()
+        except ValueError as error:
+            raise UserError(as_options(str(error), "env.")) from error
         if not isinstance(design, self.method.needs):
             raise UserError(_misfit(self.method, self.env))
         if not isinstance(self.learning, self.method.teaches):
@@ -140,7 +144,7 @@ class Config(Generic[E, M]):
             self.learning.check(jax.eval_shape(new_student, jax.random.key(0)), self.steps, self.slots)
             jax.eval_shape(lambda key: self.method.init(room, key), jax.random.key(0))
         except ValueError as error:
-            raise UserError(str(error)) from error
+            raise UserError(as_options(str(error))) from error
         return room
 
     @property
@@ -301,7 +305,11 @@ def _build(cls: type, data: Any, where: str) -> Any:
     if missing:
         raise UserError(f"the field {where}{min(missing)} is missing.")
     hints = get_type_hints(cls)
-    return cls(**{k: typed(hints[k], v, where + k) for k, v in data.items()})
+    values = {k: typed(hints[k], v, where + k) for k, v in data.items()}
+    try:
+        return cls(**values)
+    except ValueError as error:
+        raise UserError(as_fields(str(error), where)) from error
 
 
 def typed(hint: Any, value: Any, where: str) -> Any:

@@ -262,7 +262,7 @@ class StudentConfig:
     """The student's network."""
 
     memory: bool = True
-    """A memory between encoder and heads; without it one dense layer (`--student.no-memory`), much faster on a CPU."""
+    """A memory between encoder and heads; without it one dense layer, much faster on a CPU."""
     cell: Cell = "lstm"
     """What remembers: an LSTM, a GRU, or S5, whose steps follow one another only when acting and not when learning."""
     layers: int = 2
@@ -283,17 +283,17 @@ class StudentConfig:
 
     def __post_init__(self):
         if self.hidden < 0 or self.head < 0 or self.layers < 1:
-            raise ValueError("student.hidden and student.head must not be negative, student.layers at least 1.")
+            raise ValueError("`hidden` and `head` must not be negative, and `layers` at least 1.")
         if self.cell == "s5" and self.hidden % 2:
-            raise ValueError(f"student.hidden must be even for S5, whose states come in pairs, not {self.hidden}.")
+            raise ValueError(f"`hidden` must be even for S5, whose states come in pairs, not {self.hidden}.")
         if self.hidden == 0 and (self.memory or self.separate):
-            raise ValueError("student.hidden = 0 goes with student.no-memory, and not with student.separate.")
+            raise ValueError("`hidden` = 0 goes neither with `memory` nor with `separate`.")
         if self.separate and self.memory:
-            raise ValueError("student.separate has no memory: add --student.no-memory.")
+            raise ValueError("`separate` does not go with `memory`: two towers have none.")
         if self.critic == "uniform" and (self.separate or self.head):
-            raise ValueError("student.critic = uniform is for a critic of one layer: student.head = 0, not separate.")
+            raise ValueError("`critic` = uniform is for a critic of one layer: `head` = 0, and not `separate`.")
         if self.critic == "none" and not self.separate:
-            raise ValueError("student.critic = none is an actor alone: add --student.separate --student.no-memory.")
+            raise ValueError("`critic` = none is an actor alone: it goes with `separate`, and not with `memory`.")
 
     def build(
         self, encoder: Any, actions: Discrete | Box, *, key: Key[Array, ""]

@@ -47,7 +47,7 @@ class PPO:
     clip: float = 0.2
     """Trust region of the probability ratio, and of the value if it is clipped."""
     clip_value: bool = True
-    """Clip the value's change too; without (`--ppo.no-clip-value`) the value loss is the Huber loss."""
+    """Clip the value's change too; without, the value loss is the Huber loss."""
     value_coef: float = 0.5
     """Weight of the value loss."""
     entropy_coef: float = 0.0
@@ -64,13 +64,13 @@ class PPO:
 
     def __post_init__(self):
         if self.epochs < 1 or self.minibatches < 1:
-            raise ValueError("ppo.epochs and ppo.minibatches must be at least 1.")
+            raise ValueError("`epochs` and `minibatches` must be at least 1.")
         if not 0 < self.discount <= 1 or not 0 <= self.gae_lambda <= 1:
-            raise ValueError("ppo.discount must lie in (0, 1] and ppo.gae-lambda in [0, 1].")
+            raise ValueError("`discount` must lie in (0, 1], and `gae_lambda` in [0, 1].")
         if self.learning_rate <= 0 or self.clip <= 0 or self.max_grad_norm <= 0:
-            raise ValueError("ppo.learning-rate, ppo.clip and ppo.max-grad-norm must be positive.")
+            raise ValueError("`learning_rate`, `clip` and `max_grad_norm` must be positive.")
         if self.decay < 0:
-            raise ValueError("ppo.decay must not be negative.")
+            raise ValueError(f"`decay` must not be negative, as {self.decay} is.")
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
@@ -239,9 +239,9 @@ def update(
     return learner, jax.tree.map(jnp.mean, metrics)
 
 
-def check_minibatches(ppo: PPO, student: Student, steps: int, slots: int) -> None:
-    """Refuses a split that does not come out even."""
+def check_minibatches(ppo: PPO, student: Student, steps: int, slots: int, name: str = "`ppo.minibatches`") -> None:
+    """Refuses a split that does not come out even; `name` is what the setting is called in the message."""
     columns = slots if student.recurrent else steps * slots
     if columns % ppo.minibatches:
         what = f"{slots} slots" if student.recurrent else f"{steps}×{slots} steps"
-        raise ValueError(f"ppo.minibatches = {ppo.minibatches} does not divide {what}; choose a divisor.")
+        raise ValueError(f"{name} = {ppo.minibatches} does not divide {what}; choose a divisor.")

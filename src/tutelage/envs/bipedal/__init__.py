@@ -18,6 +18,7 @@ from tutelage.envs.bipedal.level import WalkerLevel
 from tutelage.envs.bipedal.physics.ground import unpaved
 from tutelage.envs.bipedal.physics.step import TOLERANCE
 from tutelage.envs.bipedal.terrain import Rules
+from tutelage.errors import listed
 from tutelage.student.nets import Flatten
 
 __all__ = ["TOLERANCE", "PoetDomain", "Walker", "WalkerDesign", "WalkerDomain", "WalkerLevel", "WalkerState"]
@@ -52,7 +53,7 @@ class WalkerDomain:
 
     def __post_init__(self) -> None:
         if self.stumps not in get_args(Stumps):
-            raise ValueError(f"The stumps are one of {get_args(Stumps)}, not {self.stumps!r}.")
+            raise ValueError(f"`stumps` must be one of {listed(Stumps)}, not {self.stumps!r}.")
         self.env()  # these two check the rest
         self.design()
 

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int, Key
 from tutelage.envs.bipedal import render
 from tutelage.envs.bipedal.level import NAMES, PAIRS, WalkerLevel, in_order, make_level
 from tutelage.envs.bipedal.terrain import Rules
-from tutelage.errors import shown
+from tutelage.errors import listed, shown
 
 Generator = Literal["full", "easy"]
 Parameters = Literal[5, 8]
@@ -44,11 +44,11 @@ class WalkerDesign:
 
     def __post_init__(self) -> None:
         if self.parameters not in get_args(Parameters):
-            raise ValueError(f"A terrain has 5 or 8 parameters, not {self.parameters}.")
+            raise ValueError(f"`parameters` must be 5 or 8, not {self.parameters}.")
         if self.generator not in get_args(Generator):
-            raise ValueError(f"The generator is one of {get_args(Generator)}, not {self.generator!r}.")
+            raise ValueError(f"`generator` must be one of {listed(Generator)}, not {self.generator!r}.")
         if self.rules not in get_args(Rules):
-            raise ValueError(f"The rules are one of {get_args(Rules)}, not {self.rules!r}.")
+            raise ValueError(f"`rules` must be one of {listed(Rules)}, not {self.rules!r}.")
 
     @property
     def names(self) -> tuple[str, ...]:

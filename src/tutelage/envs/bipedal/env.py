@@ -21,6 +21,7 @@ from tutelage.envs.bipedal.physics.step import TOLERANCE, Efforts, World
 from tutelage.envs.bipedal.physics.velocity import JointImpulse
 from tutelage.envs.bipedal.run.moment import Moment, packed, unpacked
 from tutelage.envs.bipedal.terrain import FINISH, Rules, Terrain
+from tutelage.errors import listed
 
 EFFORT = 0.028  # reward that full torque of one motor costs a step
 FALL = -100.0  # the reward of falling
@@ -51,11 +52,11 @@ class Walker:
 
     def __post_init__(self) -> None:
         if self.rules not in get_args(Rules):
-            raise ValueError(f"The rules are one of {get_args(Rules)}, not {self.rules!r}.")
+            raise ValueError(f"`rules` must be one of {listed(Rules)}, not {self.rules!r}.")
         if self.max_steps < 1:
-            raise ValueError(f"An episode needs at least one step, not {self.max_steps}.")
+            raise ValueError(f"`max_steps` must be at least 1, not {self.max_steps}.")
         if not 0 <= self.tolerance <= 1:
-            raise ValueError(f"The tolerance lies between 0 and 1, not at {self.tolerance}.")
+            raise ValueError(f"`tolerance` must lie in [0, 1], not at {self.tolerance}.")
 
     @property
     def actions(self) -> Box:

@@ -23,7 +23,7 @@ from tutelage.env import Box, Timestep
 from tutelage.envs.bipedal.level import WalkerLevel
 from tutelage.envs.bipedal.terrain import CELLS, MAX_FORCE, Rules, Terrain, build
 from tutelage.envs.hosted import HostedEnv, seen
-from tutelage.errors import UserError
+from tutelage.errors import UserError, listed
 
 NUMBERS = 24
 MOTORS = 4
@@ -39,7 +39,7 @@ class RealWalker(HostedEnv):
 
     def __post_init__(self) -> None:
         if self.rules not in get_args(Rules):
-            raise ValueError(f"The rules are one of {get_args(Rules)}, not {self.rules!r}.")
+            raise ValueError(f"`rules` must be one of {listed(Rules)}, not {self.rules!r}.")
         gymnasium()  # or say now that it is missing
 
     @property

@@ -16,6 +16,7 @@ from tutelage.envs.lava.encoder import SmallEncoder
 from tutelage.envs.lava.env import Crop, Hero, Lava, LavaObs, LavaState, Penalty
 from tutelage.envs.lava.level import LavaLevel
 from tutelage.envs.lava.nethack import NetHackEncoder
+from tutelage.errors import listed
 
 __all__ = ["Lava", "LavaDesign", "LavaDomain", "LavaLevel", "LavaObs", "LavaState", "NetHackEncoder", "SmallEncoder"]
 
@@ -50,7 +51,7 @@ class LavaDomain:
 
     def __post_init__(self) -> None:
         if self.eye not in get_args(Eye):
-            raise ValueError(f"The eye is one of {get_args(Eye)}, not {self.eye!r}.")
+            raise ValueError(f"`eye` must be one of {listed(Eye)}, not {self.eye!r}.")
         self.env()  # these two check the rest
         self.design()
 

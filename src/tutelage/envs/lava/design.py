@@ -24,6 +24,7 @@ from tutelage.envs.lava.level import (
     make_level,
 )
 from tutelage.envs.lava.paths import path_length
+from tutelage.errors import listed
 
 Generator = Literal["binomial", "uniform", "empty"]
 
@@ -43,9 +44,9 @@ class LavaDesign:
 
     def __post_init__(self) -> None:
         if self.generator not in get_args(Generator):
-            raise ValueError(f"The generator is one of {get_args(Generator)}, not {self.generator!r}.")
+            raise ValueError(f"`generator` must be one of {listed(Generator)}, not {self.generator!r}.")
         if self.placements < 0:
-            raise ValueError(f"The number of placements cannot be negative, as {self.placements} is.")
+            raise ValueError(f"`placements` must not be negative, as {self.placements} is.")
 
     @property
     def design_steps(self) -> int:

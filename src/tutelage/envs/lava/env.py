@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, Int16, Int32, Key
 from tutelage.env import Discrete, Timestep
 from tutelage.envs.lava.hero import roll, shown
 from tutelage.envs.lava.level import SIDE, TILES, LavaLevel
+from tutelage.errors import listed
 
 # The eight compass moves (dx, dy) in MiniHack's order: N, E, S, W, NE, SE, SW, NW.
 MOVES = np.array([(0, -1), (1, 0), (0, 1), (-1, 0), (1, -1), (1, 1), (-1, 1), (-1, -1)], np.int32)
@@ -88,10 +89,10 @@ class Lava:
     def __post_init__(self) -> None:
         # With more steps, penalties could use up what the goal pays, and a return would not tell who reached it.
         if not 2 <= self.max_steps <= LONGEST:
-            raise ValueError(f"An episode has 2 to {LONGEST} steps, not {self.max_steps}.")
+            raise ValueError(f"`max_steps` must be 2 to {LONGEST}, not {self.max_steps}.")
         for name, kind in (("penalty", Penalty), ("crop", Crop), ("hero", Hero)):
             if getattr(self, name) not in get_args(kind):
-                raise ValueError(f"The {name} is one of {get_args(kind)}, not {getattr(self, name)!r}.")
+                raise ValueError(f"`{name}` must be one of {listed(kind)}, not {getattr(self, name)!r}.")
 
     @property
     def actions(self) -> Discrete:

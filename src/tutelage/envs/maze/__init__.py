@@ -15,6 +15,7 @@ from tutelage.envs.maze.design import Edit, Generator, MazeDesign, Order
 from tutelage.envs.maze.encoder import Compass, MazeEncoder
 from tutelage.envs.maze.env import Maze, MazeObs, MazeState, Reward
 from tutelage.envs.maze.level import MazeLevel
+from tutelage.errors import listed
 
 __all__ = ["Maze", "MazeDesign", "MazeDomain", "MazeEncoder", "MazeLevel", "MazeObs", "MazeState"]
 
@@ -63,13 +64,13 @@ class MazeDomain:
 
     def __post_init__(self) -> None:
         if not 3 <= self.size <= 99:
-            raise ValueError(f"The size of a maze is 3 to 99 tiles, not {self.size}.")
+            raise ValueError(f"`size` must be 3 to 99 tiles, not {self.size}.")
         if self.view not in (5, 7):
-            raise ValueError(f"The view is 5 or 7 tiles, not {self.view}.")
+            raise ValueError(f"`view` must be 5 or 7 tiles, not {self.view}.")
         if self.reward not in get_args(Reward):
-            raise ValueError(f"The reward is one of {get_args(Reward)}, not {self.reward!r}.")
+            raise ValueError(f"`reward` must be one of {listed(Reward)}, not {self.reward!r}.")
         if self.compass not in get_args(Compass):
-            raise ValueError(f"The compass is one of {get_args(Compass)}, not {self.compass!r}.")
+            raise ValueError(f"`compass` must be one of {listed(Compass)}, not {self.compass!r}.")
         self.env()  # these two check the rest
         self.design()
 

@@ -24,7 +24,7 @@ from tutelage.envs.maze.level import (
 )
 from tutelage.envs.maze.order import set_order
 from tutelage.envs.maze.paths import path_length
-from tutelage.errors import shown
+from tutelage.errors import listed, shown
 
 Generator = Literal["variable", "fixed", "empty", "uniform"]
 Edit = Literal["wall", "empty", "goal", "agent"]
@@ -54,13 +54,13 @@ class MazeDesign:
         if not (3 <= self.height <= 99 and 3 <= self.width <= 99):
             raise ValueError(f"A maze's interior has 3 to 99 tiles a side, not {self.height} × {self.width}.")
         if self.generator not in get_args(Generator):
-            raise ValueError(f"The generator is one of {get_args(Generator)}, not {self.generator!r}.")
+            raise ValueError(f"`generator` must be one of {listed(Generator)}, not {self.generator!r}.")
         if self.blocks < 0:
-            raise ValueError(f"The number of blocks cannot be negative, as {self.blocks} is.")
+            raise ValueError(f"`blocks` must not be negative, as {self.blocks} is.")
         if self.edit_order not in get_args(Order):
-            raise ValueError(f"The order of edits is one of {get_args(Order)}, not {self.edit_order!r}.")
+            raise ValueError(f"`edit_order` must be one of {listed(Order)}, not {self.edit_order!r}.")
         if not self.edits or sorted(set(self.edits) & set(get_args(Edit))) != sorted(self.edits):
-            raise ValueError(f"The edits are some of {get_args(Edit)}, each once, not {self.edits}.")
+            raise ValueError(f"`edits` must be some of {listed(Edit)}, each once, not {self.edits}.")
 
     @property
     def tiles(self) -> int:

@@ -63,9 +63,9 @@ class Maze:
         if not (3 <= self.height <= 99 and 3 <= self.width <= 99):
             raise ValueError(f"A maze's interior has 3 to 99 tiles a side, not {self.height} × {self.width}.")
         if self.view < 3 or self.view % 2 == 0:
-            raise ValueError(f"The view must be an odd number of tiles, 3 or more, not {self.view}.")
+            raise ValueError(f"`view` must be an odd number of tiles, 3 or more, not {self.view}.")
         if self.max_steps < 1:
-            raise ValueError(f"An episode needs at least one step, not {self.max_steps}.")
+            raise ValueError(f"`max_steps` must be at least 1, not {self.max_steps}.")
 
     @property
     def actions(self) -> Discrete:
