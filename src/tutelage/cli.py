@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import io
 import os
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import tutelage
 from tutelage import commands
-from tutelage.errors import UserError, explain
+from tutelage.errors import UserError, explain, unknown
 from tutelage.runs.signals import Interrupted
 
 OVERVIEW = f"""\
@@ -53,13 +52,7 @@ def _dispatch(args: list[str]) -> None:
         command = commands.module(args[0])
         command.run(command.parse(args[1:]))
     else:
-        raise UserError(_unknown(args[0]))
-
-
-def _unknown(name: str) -> str:
-    known = ", ".join(commands.COMMANDS)
-    close = difflib.get_close_matches(name, commands.COMMANDS, 1)
-    return f"Unknown command {name!r}{f'; did you mean {close[0]!r}? All:' if close else '; known:'} {known}."
+        raise UserError(unknown(f"command {args[0]!r}", args[0], commands.COMMANDS))
 
 
 def _keep_compiled_programs() -> None:

@@ -6,10 +6,8 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
-import jax
 from rich import box
 from rich.console import Console, Group
 from rich.live import Live
@@ -17,7 +15,6 @@ from rich.table import Table
 from rich.text import Text
 
 from tutelage.runs.browse import Found
-from tutelage.runs.config import Config
 from tutelage.runs.evaluate import Result, by_level, overall
 from tutelage.runs.points import Point, State, Watch, best
 from tutelage.runs.trainer import Progress
@@ -41,42 +38,51 @@ class Terminal(Console):
         """Prints a sentence that asks for attention."""
         self.print(text, style="yellow", soft_wrap=True)
 
-    def done(self, path: Path, began: float) -> None:
-        """Says that a training has come to its end, and what to do next."""
-        self.say(f"Done in {clock(time.monotonic() - began)}. Evaluate with `tutelage eval {path}`.")
 
+class ProgressLine:
+    """Student updates, env steps, speed, solved rate, buffer complexity, time left: one line, renewed in place.
 
-class ProgressLine(AbstractContextManager["ProgressLine"]):
-    """Student updates, env steps, speed, solved rate, buffer complexity, time left; one line, renewed in place."""
+    Where the output is not a terminal, a line when the first figures are there, one now and then, and the last.
+    """
 
-    def __init__(self, console: Console, metrics: Sequence[str]):
-        self._console, self._metrics = console, metrics
-        self._live = Live(Text("compiling …", style="dim"), console=console, refresh_per_second=4, transient=True)
-        self._last_line = time.monotonic()
+    def __init__(self, terminal: Terminal, metrics: Sequence[str]):
+        self._terminal, self._metrics = terminal, metrics
+        self._live: Live | None = None
+        self._latest: Progress | None = None
+        self._printed: Progress | None = None
+        self._last_line = -QUIET_SECONDS
 
-    def __enter__(self) -> ProgressLine:
-        if self._console.is_terminal:
+    def start(self) -> None:
+        """From here on there is something to wait for, the compiler first of all."""
+        if self._terminal.is_terminal:
+            text = "compiling …" if self._latest is None else self._text(self._latest)
+            self._live = Live(text, console=self._terminal, refresh_per_second=4, transient=True)
             self._live.start()
-        return self
+        else:
+            self._terminal.say("compiling …")
 
-    def __exit__(self, *_: object) -> None:
-        if self._console.is_terminal:
+    def stop(self) -> None:
+        """Leaves the line for what is printed next."""
+        if self._live is not None:
             self._live.stop()
+            self._live = None
+        elif self._latest is not None and self._latest is not self._printed:
+            self._print(self._latest)
 
     def __call__(self, p: Progress) -> None:
         """Shows where the run stands."""
-        if self._console.is_terminal:
-            self._live.update(describe(p, self._metrics, self._console.width))
-        elif time.monotonic() - self._last_line > QUIET_SECONDS or p.updates == p.total:
-            self._last_line = time.monotonic()
-            self._console.print(describe(p, self._metrics, 0), soft_wrap=True)
+        self._latest = p
+        if self._live is not None:
+            self._live.update(self._text(p))
+        elif p.updates < p.total and time.monotonic() - self._last_line > QUIET_SECONDS:
+            self._print(p)
 
+    def _print(self, p: Progress) -> None:
+        self._last_line, self._printed = time.monotonic(), p
+        self._terminal.say(describe(p, self._metrics, 0).plain)
 
-def progress(console: Console, config: Config[Any, Any]) -> ProgressLine:
-    """A progress line for a training, with the first two measures of its levels."""
-    design = config.env.design()
-    level = jax.eval_shape(design.sample, jax.random.key(0))
-    return ProgressLine(console, list(jax.eval_shape(design.describe, level))[:2])
+    def _text(self, p: Progress) -> Text:
+        return describe(p, self._metrics, self._terminal.width)
 
 
 class StatusLine(AbstractContextManager["StatusLine"]):
@@ -141,6 +147,16 @@ def clock(seconds: float) -> str:
     minutes, s = divmod(round(seconds), 60)
     hours, m = divmod(minutes, 60)
     return f"{hours}:{m:02}:{s:02}" if hours else f"{m}:{s:02}"
+
+
+def roughly(seconds: float) -> str:
+    """3 days, 5 hours, 20 minutes, less than a minute."""
+    if seconds < 60:
+        return "less than a minute"
+    units = ((24 * 60 * 60, "day"), (60 * 60, "hour"), (60, "minute"))
+    size, unit = next((pair for pair in units if seconds >= 1.5 * pair[0]), units[-1])
+    n = round(seconds / size)
+    return f"about {n} {unit}{'s' * (n > 1)}"
 
 
 def results_table(results: Sequence[Result], title: str, *, average: bool = True) -> Table:

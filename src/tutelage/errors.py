@@ -63,10 +63,11 @@ def nearest(word: str, known: Iterable[str]) -> list[str]:
     return difflib.get_close_matches(word, list(known), 1)
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """What to add to a sentence about a word that is not known: the nearest that is, if one is near."""
+def unknown(what: str, word: str, known: Iterable[str]) -> str:
+    """A sentence about a word that is not known: the nearest that is, or all of them if none is near."""
+    known = list(known)
     near = nearest(word, known)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return f"Unknown {what}; " + (f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}.")
 
 
 def listed(kind: Any) -> str:

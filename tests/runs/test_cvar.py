@@ -152,7 +152,7 @@ def test_the_file_is_no_evaluation_on_a_suite(run):
     [
         (["--cvar", "--levels", "many"], "--levels is the number of random levels, at least 1, not 'many'"),
         (["--cvar", "--levels", 0], "at least 1, not '0'"),
-        (["--cvar", "--suite", "small"], "--cvar goes with neither --suite nor --real"),
+        (["--cvar", "--suite", "small"], "--cvar does not go with --suite"),
         (["--cvar", "--episodes", 0], "--episodes must be at least 1"),
         (["--cvar", "--checkpoint", 7], "no checkpoint 7"),
         (["--cvar", "--generator", "maze/magic"], "Unknown method 'magic'"),

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tutelage import cli, commands
+from tutelage import cli
 from tutelage.envs.bipedal import SMALL_LOOPS, PoetDomain, WalkerDomain
 from tutelage.envs.maze import MazeDomain
-from tutelage.runs import bench, config, train
-from tutelage.runs.flags import tell_xla
+from tutelage.errors import UserError
+from tutelage.runs import bench, config, flags, train
+from tutelage.runs.flags import start_jax, tell_xla
 from tutelage.runs.presets import preset
 
 
@@ -38,6 +39,32 @@ def test_nothing_is_set_for_an_env_that_wants_nothing(monkeypatch) -> None:
     assert "XLA_FLAGS" not in os.environ
 
 
+@pytest.mark.parametrize("error", [AssertionError(), RuntimeError("Unable to initialize backend 'moon'")])
+def test_a_device_that_is_not_there_is_said_in_a_sentence(monkeypatch, error) -> None:
+    """JAX fails at an assertion where a platform's plugin is not installed, elsewhere with a `RuntimeError`."""
+
+    def none() -> None:
+        raise error
+
+    monkeypatch.setattr(flags.jax, "devices", none)
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    with pytest.raises(UserError, match=r"JAX_PLATFORMS is 'cuda': unset it, or install .*cuda12"):
+        start_jax(MazeDomain())
+
+
+@pytest.mark.slow
+def test_a_training_without_its_device_ends_in_a_sentence(tmp_path) -> None:
+    command = [sys.executable, "-m", "tutelage", "train", "maze", "demo", "--out", str(tmp_path / "run")]
+    environment = os.environ | {"JAX_PLATFORMS": "cuda"}
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    if done.returncode == 0:
+        pytest.skip("there is such a device")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("tutelage: JAX finds no device")
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
 class Told(Exception):
     """XLA has been told."""
 
@@ -55,8 +82,7 @@ def test_it_is_told_before_anything_is_computed(monkeypatch, tmp_path, where) ->
     run = tmp_path / "run"
     run.mkdir()
     (run / "config.json").write_text(json.dumps(config.to_json(preset("bipedal", "dr"), "dr")))
-    for module in (train, bench, *map(commands.module, ("train", "resume", "eval", "bench"))):
-        monkeypatch.setattr(module, "tell_xla", tell)
+    monkeypatch.setattr(flags, "tell_xla", tell)
     monkeypatch.setattr(bench.jax, "devices", started)
     calls = {
         "train": lambda: cli._dispatch(["train", "bipedal", "dr", "--out", str(tmp_path / "other")]),

@@ -33,10 +33,10 @@ def pull_the_plug():
     time.sleep(delay)
     os.kill(os.getpid(), signal.SIGKILL)
 
-begun = []
+calls = []
 def on_progress(p):
-    if delay >= 0 and not begun:
-        begun.append(True)
+    calls.append(p)
+    if delay >= 0 and len(calls) == 2:  # the first comes before anything is compiled
         threading.Thread(target=pull_the_plug, daemon=True).start()
 
 if (path / "config.json").exists():

@@ -90,7 +90,7 @@ def test_what_is_not_there_is_said(run):
         ancestors(run, 999_999)
     with pytest.raises(UserError, match=r"no checkpoint 5; there are"):
         run.state(5)
-    with pytest.raises(UserError, match="Unknown suite 'moon'; maze has maze, maze-12"):
+    with pytest.raises(UserError, match="Unknown suite 'moon' of maze; known: maze, maze-12"):
         run.suite("moon")
 
 

@@ -10,7 +10,7 @@ from tutelage.commands.options import Shown
 from tutelage.commands.options import parse as parse_options
 from tutelage.console import StatusLine, Terminal
 from tutelage.runs import bench, presets
-from tutelage.runs.flags import tell_xla
+from tutelage.runs.flags import start_jax
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def parse(args: list[str]) -> Bench:
 def run(command: Bench) -> None:
     """Measures, and prints each figure when it is there."""
     config, terminal = presets.preset(command.env, command.method), Terminal()
-    tell_xla(config.env)
+    start_jax(config.env)
     what = f"{command.env}/{command.method}, {config.slots} slots × {config.steps} steps"
     terminal.say(f"{what}, on {bench.device_name()}")
     with StatusLine(terminal) as status:

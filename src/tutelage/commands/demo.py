@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 from rich.text import Text
 
 from tutelage.commands.options import Folder, Number, free_path
 from tutelage.commands.options import parse as parse_options
-from tutelage.console import Terminal, clock, progress, results_table
+from tutelage.commands.training import Watch
+from tutelage.console import Terminal, results_table
 from tutelage.report.pages.report import write_report
 from tutelage.runs import presets
 from tutelage.runs.evaluate import write_csv
@@ -38,12 +38,12 @@ def run(command: Demo) -> None:
     """Trains, evaluates, reports."""
     config = replace(presets.preset("maze", "demo"), seed=command.seed)
     config = config if command.updates is None else replace(config, updates=command.updates)
-    path, terminal, began = command.out or free_path("demo"), Terminal(), time.monotonic()
+    path, terminal = command.out or free_path("demo"), Terminal()
     size = f"{config.env.size}×{config.env.size}"
     terminal.say(f"ACCEL on {size} mazes, from empty rooms; {config.updates:,} student updates.")
-    with progress(terminal, config) as line:
-        run = train(config, path, on_progress=line, warn=terminal.warn)
-    terminal.say(f"Trained in {clock(time.monotonic() - began)}. Now levels it has never seen:")
+    with Watch(config, path) as watch:
+        run = train(config, path, on_progress=watch, warn=terminal.warn)
+    terminal.say("Now levels it has never seen:")
     results = run.evaluate("small", episodes=100)
     write_csv(path / "evals" / Subject("small", config.updates).file_name, results)
     terminal.print(results_table(results, "Held-out mazes, 100 episodes each"))

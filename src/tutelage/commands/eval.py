@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+from tutelage.commands import domains
+from tutelage.commands.domains import DomainName
 from tutelage.commands.options import File, Name, Number, RunPath, Shown
 from tutelage.commands.options import parse as parse_options
-from tutelage.console import StatusLine, Terminal, results_table
+from tutelage.console import StatusLine, Terminal, plain_table, results_table
+from tutelage.env import Suite
 from tutelage.errors import UserError
 from tutelage.runs import evaluate as evaluation
 from tutelage.runs import worst_case
 from tutelage.runs.evaluations import Subject
-from tutelage.runs.flags import tell_xla
 from tutelage.runs.run import Run
 
 
@@ -28,6 +30,10 @@ class Eval:
     """A run directory, or a folder of students that `tutelage export` wrote."""
     suite: Name = None
     """Which levels: a suite of the run's env; its first if not given."""
+    level: Name = None
+    """One level of it, or of any suite that has one of this name, for each seed; its table is not written."""
+    list: bool = False
+    """List the suites and their levels, and play nothing."""
     levels: File = None
     """Play the levels of a JSON file instead, such as `tutelage levels --json FILE` writes or you wrote yourself. With
     --cvar, a number: how many random levels, 10,000 if not given."""
@@ -43,6 +49,8 @@ class Eval:
     """The worst case: the solved rate on the 0.1, 1, 10 and 100 % of random solvable levels that are hardest."""
     generator: Annotated[str | None, Shown("ENV/METHOD")] = None
     """With --cvar, draw the levels as this preset does, such as maze/sfl; as the run itself does if not given."""
+    domain: DomainName = None
+    """The env of your own that the run was made with."""
 
 
 def parse(args: list[str]) -> Eval:
@@ -52,22 +60,45 @@ def parse(args: list[str]) -> Eval:
 
 def run(command: Eval) -> None:
     """Plays, prints a table and writes it."""
+    _check(command)
+    run, terminal = domains.open_run(command.run, command.domain), Terminal()
+    if command.list:
+        _list(run, terminal, real=command.real)
+    elif command.cvar:
+        _play_worst_case(command, run, terminal)
+    else:
+        _play_levels(command, run, terminal)
+
+
+def _list(run: Run, terminal: Terminal, *, real: bool) -> None:
+    table = plain_table(f"Suites of {run.config.env.name}", "suite", "levels")
+    table.columns[1].justify = "left"
+    for name, suite in run.suites(real=real).items():
+        table.add_row(name, ", ".join(level.name for level in suite))
+    terminal.print(table)
+
+
+def _check(command: Eval) -> None:
     if command.episodes < 1:
         raise UserError(f"--episodes must be at least 1, not {command.episodes}.")
-    run, terminal = Run(command.run), Terminal()
-    tell_xla(run.config.env)
-    (_play_worst_case if command.cvar else _play_levels)(command, run, terminal)
+    if command.generator is not None and not command.cvar:
+        raise UserError("--generator goes with --cvar only.")
+    own = "--cvar" if command.cvar else "--levels" if command.levels is not None else None
+    other = "--suite" if command.suite else "--level" if command.level else "--real" if command.real else None
+    if own and other:
+        raise UserError(f"{own} does not go with {other}: it plays levels of its own in the env itself.")
+
+
+def _suite(command: Eval, run: Run) -> tuple[str, Suite]:
+    if command.levels is not None:
+        return run.suite_from(command.levels)
+    if command.level is not None:
+        return run.suite_with(command.level, command.suite, real=command.real)
+    return run.suite(command.suite, real=command.real)
 
 
 def _play_levels(command: Eval, run: Run, terminal: Terminal) -> None:
-    if command.generator is not None:
-        raise UserError("--generator goes with --cvar only.")
-    if command.levels is not None and (command.real or command.suite is not None):
-        raise UserError("--levels goes with neither --suite nor --real: its levels are played in the env itself.")
-    if command.levels is None:
-        name, suite = run.suite(command.suite, real=command.real)
-    else:
-        name, suite = run.suite_from(command.levels)
+    name, suite = _suite(command, run)
     updates, students = run.students_at(command.checkpoint)
     with StatusLine(terminal) as status:
         results = evaluation.evaluate(
@@ -77,17 +108,19 @@ def _play_levels(command: Eval, run: Run, terminal: Terminal) -> None:
             command.episodes,
             greedy=command.greedy,
             together=not command.real,  # the original plays on the host, where episodes take room
+            only=command.level,
             on_level=status.update,
         )
     title = f"{name}: {_seeds(run)}, {command.episodes} episodes each, update {updates:,}"
     terminal.print(results_table(results, title))
+    if command.level is not None:
+        terminal.say("mean ± standard error over seeds; not written: a table is of a whole suite")
+        return
     kind = "suite" if command.levels is None else "levels"
     _keep(run, Subject(name, updates, kind, greedy=command.greedy, real=command.real), results, terminal)
 
 
 def _play_worst_case(command: Eval, run: Run, terminal: Terminal) -> None:
-    if command.real or command.suite is not None:
-        raise UserError("--cvar goes with neither --suite nor --real: it plays random levels in the env itself.")
     count = worst_case.LEVELS if command.levels is None else _whole_number(str(command.levels))
     updates, _ = run.students_at(command.checkpoint)
     with StatusLine(terminal) as status:

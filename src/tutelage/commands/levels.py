@@ -10,12 +10,13 @@ from pathlib import Path
 
 from PIL import Image
 
+from tutelage.commands import domains
+from tutelage.commands.domains import DomainName
 from tutelage.commands.options import File, Folder, Number, RunPath
 from tutelage.commands.options import parse as parse_options
 from tutelage.console import Terminal, levels_table
 from tutelage.env import DesignSpace
 from tutelage.runs.browse import Found, ancestors, best
-from tutelage.runs.run import Run
 from tutelage.runs.storage import make_folder, write_atomically
 
 
@@ -37,6 +38,8 @@ class Levels:
     """Write a picture of each level shown into this folder."""
     json: File = None
     """Write the levels shown to this file, as JSON."""
+    domain: DomainName = None
+    """The env of your own that the run was made with."""
 
 
 def parse(args: list[str]) -> Levels:
@@ -46,7 +49,7 @@ def parse(args: list[str]) -> Levels:
 
 def run(command: Levels) -> None:
     """Prints a table, and writes what is asked for besides."""
-    run, terminal = Run(command.run), Terminal()
+    run, terminal = domains.open_run(command.run, command.domain), Terminal()
     if command.lineage is None:
         shown = best(run, command.top, command.seed, command.checkpoint)
     else:

@@ -63,7 +63,7 @@ class _Parser(argparse.ArgumentParser):
 
         super().__init__(
             f"tutelage {command}",
-            description=_paragraphs(inspect.getdoc(shape) or "", width),
+            description=wrapped(inspect.getdoc(shape) or ""),
             formatter_class=layout,  # pyright: ignore[reportArgumentType]
             argument_default=argparse.SUPPRESS,
             allow_abbrev=False,
@@ -75,7 +75,9 @@ class _Parser(argparse.ArgumentParser):
             if not _shown(setting).by_place:
                 where = setting.name.rpartition(".")[0]
                 if where not in groups:
-                    groups[where] = self.add_argument_group(where, setting.part.replace("%", "%%"))
+                    groups[where] = self.add_argument_group(
+                        where, textwrap.fill(setting.part, width - 2).replace("%", "%%")
+                    )
                 _add_option(groups[where], setting)
 
     def read(self, args: Sequence[str]) -> dict[str, Any]:
@@ -106,30 +108,21 @@ class _Parser(argparse.ArgumentParser):
         raise UserError(f"{name} {text}.")
 
 
-class _Flag(argparse.Action):
-    """`--part.name`, and `--part.no-name` if there is such an option."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, **others: Any):
-        super().__init__(option_strings, dest, nargs=0, **others)
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        """Turns it on or off."""
-        setattr(namespace, self.dest, option_string == self.option_strings[0])
-
-
 def _add_argument(parser: _Parser, setting: Setting) -> str:
     """Makes a setting an argument; comes to how that stands in the usage."""
-    word, optional, many = _shown(setting).word, setting.value is not MISSING, _is_tuple(setting)
-    nargs = "+" if many else "?" if optional else None
+    word, optional = _shown(setting).word, setting.value is not MISSING
+    nargs = ("*" if optional else "+") if _is_tuple(setting) else "?" if optional else None
     parser.add_argument(setting.name, type=_reader(setting), nargs=nargs, metavar=word, help=_help(setting))
-    return f"[{word}]" if optional else f"{word} [{word} …]" if many else word
+    return {"*": f"[{word} …]", "+": f"{word} [{word} …]", "?": f"[{word}]", None: word}[nargs]
 
 
 def _add_option(group: Any, setting: Setting) -> None:
     option, help_text = setting.option, _help(setting)
     if plain(setting.kind) is bool:
-        names = [option] if _is_switch(setting) else [option, negated(option)]
-        group.add_argument(*names, dest=setting.name, action=_Flag, help=help_text)
+        group.add_argument(option, dest=setting.name, action="store_true", help=help_text)
+        if not _is_switch(setting):
+            off = negated(option)
+            group.add_argument(off, dest=setting.name, action="store_false", help=argparse.SUPPRESS)
     else:
         several = {"nargs": "*"} if _is_tuple(setting) else {}
         word = _shown(setting).word
@@ -173,10 +166,10 @@ def _reader(setting: Setting) -> Callable[[str], Any]:
 
 def _help(setting: Setting) -> str:
     default = setting.value
-    if default is MISSING or default is None or default == "" or _is_switch(setting):
+    if default in (MISSING, None, "", ()) or _is_switch(setting):
         return setting.help.replace("%", "%%")
     if isinstance(default, bool):
-        text = "on" if default else "off"
+        text = f"on; off with {negated(setting.option)}" if default else "off"
     else:
         text = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
     return f"{setting.help} (default: {text})".replace("%", "%%")
@@ -197,7 +190,9 @@ def likely(name: str, options: Sequence[str]) -> list[str]:
     return [f"--{o}" for o in sorted(same or initials or close, key=len)[:3]]
 
 
-def _paragraphs(text: str, width: int) -> str:
+def wrapped(text: str) -> str:
+    """Paragraphs as the help shows them."""
+    width = min(shutil.get_terminal_size().columns, WIDEST) - 2
     return "\n\n".join(textwrap.fill(part, width) for part in text.split("\n\n"))
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from tutelage.commands import domains
+from tutelage.commands.domains import DomainName
 from tutelage.commands.options import Name, Shown
 from tutelage.commands.options import parse as parse_options
 from tutelage.console import StatusLine, Terminal
@@ -27,6 +29,8 @@ class Report:
     """The held-out levels to compare on; the suite that most runs were evaluated on if not given."""
     film: Annotated[str | None, Shown("LEVEL")] = None
     """The held-out level to film students on; the hardest that the best method solves if not given."""
+    domain: DomainName = None
+    """The env of your own that runs were made with."""
 
 
 def parse(args: list[str]) -> Report:
@@ -38,7 +42,14 @@ def run(command: Report) -> None:
     """Writes the page."""
     terminal = Terminal()
     with StatusLine(terminal) as status:
-        gathered = report(command.runs, command.out, suite=command.suite, film=command.film, on_chapter=status.update)
+        gathered = report(
+            command.runs,
+            command.out,
+            suite=command.suite,
+            film=command.film,
+            domain=domains.load(command.domain),
+            on_chapter=status.update,
+        )
     for note in gathered.notes:
         terminal.warn(note)
     terminal.say(f"Open {command.out / 'index.html'} in a browser; figures, tables and their data lie beside it.")

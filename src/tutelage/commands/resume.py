@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
-from tutelage.commands.options import RunPath
+from tutelage.commands import domains
+from tutelage.commands.domains import DomainName
+from tutelage.commands.options import Number, RunPath
 from tutelage.commands.options import parse as parse_options
-from tutelage.console import Terminal, progress
+from tutelage.commands.training import Watch
 from tutelage.runs import train
-from tutelage.runs.flags import tell_xla
 from tutelage.runs.run import Run
 
 
@@ -19,6 +19,10 @@ class Resume:
 
     run: RunPath
     """A run directory."""
+    updates: Number = None
+    """Student updates to train for in all, from here on; as the run's config says if not given."""
+    domain: DomainName = None
+    """The env of your own that the run was made with."""
 
 
 def parse(args: list[str]) -> Resume:
@@ -28,8 +32,7 @@ def parse(args: list[str]) -> Resume:
 
 def run(command: Resume) -> None:
     """Trains on."""
-    run, terminal, began = Run(command.run), Terminal(), time.monotonic()
-    tell_xla(run.config.env)
-    with progress(terminal, run.config) as line:
-        train.resume(command.run, on_progress=line, warn=terminal.warn)
-    terminal.done(command.run, began)
+    domain = domains.load(command.domain)
+    with Watch(Run(command.run, domain).config, command.run) as watch:
+        options = {"updates": command.updates, "on_progress": watch, "warn": watch.terminal.warn}
+        train.resume(command.run, domain=domain, **options)

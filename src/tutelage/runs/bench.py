@@ -14,7 +14,7 @@ from jax import lax
 
 from tutelage.env import Domain, Env
 from tutelage.runs.config import Config
-from tutelage.runs.flags import tell_xla
+from tutelage.runs.flags import start_jax
 from tutelage.runs.run import initial_state
 from tutelage.runs.trainer import advance
 from tutelage.student import distributions
@@ -42,7 +42,7 @@ class UpdateSpeed:
 
 def env_speed(domain: Domain, envs: int, *, steps: int = 512, repeats: int = 3) -> EnvSpeed:
     """Best of a few timed runs."""
-    tell_xla(domain)
+    start_jax(domain)
     env, design = domain.env(), domain.design()
     key_level, key_reset, key_act = jax.random.split(jax.random.key(0), 3)
     levels = jax.vmap(design.sample)(jax.random.split(key_level, envs))
@@ -91,7 +91,7 @@ def best_of(run: Callable[[], Any], repeats: int) -> float:
 
 def update_speed(config: Config, seeds: int, *, updates: int = 40, warm_up: int = 5) -> UpdateSpeed:
     """Compiles, fills the buffer, warms up, then times a stretch of student updates."""
-    tell_xla(config.env)
+    start_jax(config.env)
     config = replace(config, seeds=seeds)
     room = config.classroom()
     step = jax.jit(lambda s, target: advance(room, config.method, s, target), donate_argnums=0)

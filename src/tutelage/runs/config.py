@@ -17,9 +17,9 @@ import jax
 from tutelage.curricula.accel import ACCEL
 from tutelage.curricula.classroom import Classroom, Curriculum
 from tutelage.env import Domain, HasFormerFields
-from tutelage.errors import UserError, one_line, shown
+from tutelage.errors import UserError, one_line, reason, shown
 from tutelage.runs.settings import as_fields, as_options
-from tutelage.runs.storage import Damaged, read_json
+from tutelage.runs.storage import Damaged, parse_json, read_json
 from tutelage.student.es import ES
 from tutelage.student.learning import Learning
 from tutelage.student.nets import StudentConfig
@@ -261,11 +261,30 @@ def from_json(data: Any, domains: Mapping[str, type], methods: Mapping[str, type
 def load(path: Path, domains: Mapping[str, type], methods: Mapping[str, type], own: Domain | None = None) -> Config:
     """Reads a `config.json`."""
     try:
-        return from_json(read_json(path), domains, methods, own)
+        data = read_json(path)
     except Damaged as error:
         raise UserError(f"{path} cannot be read as a run configuration ({error}).") from error
+    return _understood(data, str(path), domains, methods, own)
+
+
+def parse(
+    text: str, name: str, domains: Mapping[str, type], methods: Mapping[str, type], own: Domain | None = None
+) -> Config:
+    """The config in a text that `config.json` could hold; `name` is what errors call it."""
+    try:
+        data = parse_json(text)
+    except ValueError as error:
+        raise UserError(f"{name} cannot be read as a run configuration ({reason(error)}).") from error
+    return _understood(data, name, domains, methods, own)
+
+
+def _understood(
+    data: Any, name: str, domains: Mapping[str, type], methods: Mapping[str, type], own: Domain | None
+) -> Config:
+    try:
+        return from_json(data, domains, methods, own)
     except (UserError, ValueError) as error:
-        raise UserError(f"{path}: {error}") from error
+        raise UserError(f"{name}: {error}") from error
 
 
 def _of_today(data: Any, domains: Mapping[str, type]) -> Any:

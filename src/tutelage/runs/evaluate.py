@@ -131,16 +131,20 @@ def evaluate(
     greedy: bool = False,
     together: bool = True,
     devices: int = 1,
+    only: str | None = None,
     on_level: Callable[[str], None] = lambda name: None,
 ) -> list[Result]:
     """Plays every level of a suite with every student (stacked `[S, …]`); one `Result` for each pair.
 
     Not `together`, the students play one after another: the same episodes, and fewer of them at a time. The students
-    may be spread over several devices, if they play together.
+    may be spread over several devices, if they play together. With `only`, the level of that name is played alone, its
+    episodes as in the whole suite.
     """
     results = []
     groups = [slice(None)] if together else [slice(s, s + 1) for s in range(len(seeds))]
     for n, level in enumerate(suite):
+        if only is not None and level.name != only:
+            continue
         on_level(level.name)
         key = jax.random.fold_in(jax.random.key(evaluation_seed), n)
         parts = [

@@ -29,7 +29,7 @@ from tutelage.env import Domain
 from tutelage.envs.bipedal import PoetDomain, WalkerDomain
 from tutelage.envs.lava import LavaDomain
 from tutelage.envs.maze import MazeDomain
-from tutelage.errors import UserError
+from tutelage.errors import UserError, unknown
 from tutelage.runs.config import Config
 from tutelage.student.nets import StudentConfig
 from tutelage.student.ppo import PPO
@@ -310,15 +310,20 @@ PRESETS: dict[str, tuple[str, Config]] = {
 
 def preset(env: str, method: str, **changes: Any) -> Config[Any, Any]:
     """The configuration called `env/method`, with any of its fields changed."""
-    if env not in DOMAINS:
-        raise UserError(f"Unknown env {env!r}; known: {', '.join(DOMAINS)}.")
+    known = methods_of(env)
     name = f"{env}/{method}"
     if name not in PRESETS:
         if method in METHODS and not isinstance(DOMAINS[env]().design(), METHODS[method].needs):
             raise UserError(misfit(method, METHODS[method].needs, DOMAINS[env]()))
-        known = [n.split("/")[1] for n in PRESETS if n.startswith(f"{env}/")]
-        raise UserError(f"Unknown method {method!r} for {env}; known: {', '.join(known)}.")
+        raise UserError(unknown(f"method {method!r} for {env}", method, known))
     return replace(PRESETS[name][1], **changes)
+
+
+def methods_of(env: str) -> list[str]:
+    """The methods that there are presets of on an env, which must be one of the table."""
+    if env not in DOMAINS:
+        raise UserError(unknown(f"env {env!r}", env, DOMAINS))
+    return [name.partition("/")[2] for name in PRESETS if name.startswith(f"{env}/")]
 
 
 def misfit(name: str, needs: type | tuple[type, ...], env: Domain) -> str:

@@ -17,7 +17,7 @@ from jaxtyping import Array, Key, PyTree
 
 from tutelage.curricula.state import State
 from tutelage.env import Domain, HasOriginal, Suite, TestLevel
-from tutelage.errors import UserError, reason
+from tutelage.errors import UserError, reason, unknown
 from tutelage.runs import archive, checkpoint, metrics, presets
 from tutelage.runs import config as configs
 from tutelage.runs import students as folders
@@ -108,16 +108,30 @@ class Run:
         example = jax.eval_shape(self.config.env.design().sample, jax.random.key(0))
         return archive.read(self.path / "levels", example, updates)
 
-    def suite(self, name: str | None = None, *, real: bool = False) -> tuple[str, Suite]:
-        """A suite of held-out levels and its name; the domain's first if none is named. `real`: in the original env."""
+    def suites(self, *, real: bool = False) -> Mapping[str, Suite]:
+        """The suites of held-out levels, one or more. `real`: in the original env."""
         env = self.config.env
         suites = _real_suites(env) if real else env.suites()
         if not suites:
             raise UserError(f"The env {env.name!r} has no suite of held-out levels.")
+        return suites
+
+    def suite(self, name: str | None = None, *, real: bool = False) -> tuple[str, Suite]:
+        """A suite of held-out levels and its name; the domain's first if none is named. `real`: in the original env."""
+        suites = self.suites(real=real)
         name = next(iter(suites)) if name is None else name
         if name not in suites:
-            raise UserError(f"Unknown suite {name!r}; {env.name} has {_listed(suites)}.")
+            raise UserError(unknown(f"suite {name!r} of {self.config.env.name}", name, suites))
         return name, suites[name]
+
+    def suite_with(self, level: str, suite: str | None = None, *, real: bool = False) -> tuple[str, Suite]:
+        """The first suite that has a level of this name, or the suite that is named if it has one."""
+        suites = self.suites(real=real) if suite is None else dict([self.suite(suite, real=real)])
+        for name, levels in suites.items():
+            if level in [there.name for there in levels]:
+                return name, levels
+        known = dict.fromkeys(there.name for levels in suites.values() for there in levels)
+        raise UserError(unknown(f"level {level!r} of {suite or self.config.env.name}", level, known))
 
     def suite_from(self, file: Path) -> tuple[str, Suite]:
         """The levels of a JSON file as a suite: a list of levels, or of what `tutelage levels --json` writes."""

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from tutelage.errors import UserError, did_you_mean, listed, shown
+from tutelage.errors import UserError, listed, shown
 
 D = TypeVar("D")
 
@@ -90,7 +90,7 @@ def read_word(kind: Any, word: str) -> Any:
         values = {str(value): value for value in get_args(kind)}
         if word in values:
             return values[word]
-        raise ValueError(f"must be one of {listed(kind)}, not {shown(word)}{did_you_mean(word, values)}")
+        raise ValueError(f"must be one of {listed(kind)}, not {shown(word)}")
     if kind is bool:
         return read_word(Literal["true", "false"], word.lower()) == "true"
     try:

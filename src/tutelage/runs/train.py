@@ -17,7 +17,7 @@ from tutelage.errors import UserError, reason
 from tutelage.runs import archive, checkpoint, history, metrics, presets, standing
 from tutelage.runs import config as configs
 from tutelage.runs.config import Config
-from tutelage.runs.flags import tell_xla
+from tutelage.runs.flags import start_jax
 from tutelage.runs.lock import Lock
 from tutelage.runs.run import Run, initial_state, state_template
 from tutelage.runs.signals import Interrupted
@@ -41,7 +41,7 @@ def train(
     Seeds may be spread over several `devices` of this host. The same number of them gives the same bits.
     """
     path = Path(out)
-    tell_xla(config.env)
+    start_jax(config.env)
     if resume and not standing.is_free(path):
         return _go_on(_same(path, config), config, on_progress, warn, devices)
     _check_free(path)
@@ -66,7 +66,7 @@ def resume(
     It goes on with as many `devices` as before, if no other number is given.
     """
     run = Run(Path(out), domain)
-    tell_xla(run.config.env)
+    start_jax(run.config.env)
     config = run.config if updates is None else replace(run.config, updates=updates)
     return _go_on(run, config, on_progress, warn, history.devices_of(run.path) if devices is None else devices)
 

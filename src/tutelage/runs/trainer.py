@@ -139,6 +139,7 @@ class Trainer:
     def train(self, state: State, sinks: list[metrics.Sink]) -> None:
         """From `state` to the run's last student update, or to the first stop after a signal."""
         state, done = placed(state, self.devices), int(state.updates.min())
+        self.on_progress(self._progress(state))  # before anything is compiled
         if done == 0:
             self._checkpoint(state, 0)
         while done < self.config.updates:
@@ -207,7 +208,8 @@ class Trainer:
         return 0.0 if self._began is None else time.monotonic() - self._began
 
     def _speed(self, state: State) -> float:
-        return (self._env_steps(state) - self._before[1]) / max(self._elapsed(), 1e-9)
+        elapsed = self._elapsed()
+        return (self._env_steps(state) - self._before[1]) / elapsed if elapsed else 0.0
 
     def _log(self, state: State, before: int, updates: int, sinks: list[metrics.Sink]) -> None:
         buffer, finite = jax.device_get(self._survey(state))
@@ -283,7 +285,7 @@ class Trainer:
     def _progress(self, state: State) -> Progress:
         updates = int(state.updates.min())
         progress = updates - self._before[0]
-        left = self._elapsed() / progress * (self.config.updates - updates) if progress else None
+        left = self._elapsed() / progress * (self.config.updates - updates) if progress and self._elapsed() else None
         fill = float(np.asarray(state.buffer.filled).mean()) / self.config.method.buffer.capacity
         return Progress(
             updates, self.config.updates, self._env_steps(state), self._speed(state), fill, self._latest, left

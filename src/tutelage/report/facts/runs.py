@@ -152,18 +152,28 @@ class Member:
         return described(self.domain.design(), levels)
 
 
-def open_runs(paths: Iterable[Path]) -> tuple[list[Run], list[str]]:
-    """The runs among some directories, and a sentence on each that is none."""
+def open_runs(paths: Iterable[Path], domain: Domain | None = None) -> tuple[list[Run], list[str]]:
+    """The runs among some directories, those on a domain of one's own too, and a sentence on each that is none."""
     runs, notes = [], []
     for path in {path.resolve(): path for path in paths}.values():
         try:
-            run = Run(path)
-            run.config  # noqa: B018 - read now, so that a damaged one is said here
+            runs.append(_opened(path, domain))
         except UNREADABLE as error:
             notes.append(str(error) if isinstance(error, UserError) else f"{path} cannot be read as a run ({error}).")
-        else:
-            runs.append(run)
     return runs, notes
+
+
+def _opened(path: Path, domain: Domain | None) -> Run:
+    """A run whose config can be read: that is done here, so that a damaged one is noticed."""
+    try:
+        run = Run(path)
+        run.config  # noqa: B018
+    except UserError:
+        if domain is None:
+            raise
+        run = Run(path, domain)
+        run.config  # noqa: B018
+    return run
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:

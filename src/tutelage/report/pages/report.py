@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from tutelage.env import Domain
 from tutelage.errors import UserError
 from tutelage.report import text
 from tutelage.report.facts import provenance
@@ -14,7 +15,7 @@ from tutelage.report.facts.runs import Missing, open_runs
 from tutelage.report.pages.binder import Binder
 from tutelage.report.pages.chapters import CHAPTERS, Chapter, Volume
 from tutelage.report.pages.html import Markup, document, element, facts, gap, join, marked, resource
-from tutelage.runs.flags import tell_xla
+from tutelage.runs.flags import start_jax
 from tutelage.runs.run import Run
 from tutelage.runs.storage import write_atomically
 from tutelage.statistics import Summary
@@ -26,18 +27,19 @@ def report(
     *,
     suite: str | None = None,
     film: str | None = None,
+    domain: Domain | None = None,
     on_chapter: Callable[[str], None] = lambda title: None,
 ) -> Gathered:
     """Reports on run directories in `out/index.html`, and says what could not be used.
 
     `suite` names the held-out levels to compare on, by default those that most runs were evaluated on; `film` is the
-    level to show students on, by default the hardest that the best method solves.
+    level to show students on, by default the hardest that the best method solves; `domain` is the env of one's own that
+    runs may have been made with.
     """
-    runs, notes = open_runs(paths)
+    runs, notes = open_runs(paths, domain)
     if not runs:
         raise UserError(" ".join(["There is no run to report.", *notes]))
-    for run in runs:
-        tell_xla(run.config.env)
+    start_jax(*(run.config.env for run in runs))
     return write_report(runs, out, suite=suite, film=film, notes=notes, on_chapter=on_chapter)
 
 
