@@ -125,7 +125,7 @@ BAD = {
     "an option without its part": ("train maze accel --clip 1", "did you mean --ppo.clip?"),
     "an option of nothing": ("train maze accel --moonlight", "`tutelage train maze accel --help` lists all"),
     "no value": ("train maze accel --seeds", "--seeds wants a value"),
-    "a value too many": ("train maze accel --student.no-memory=1", "--student.memory takes no value"),
+    "a value too many": ("train maze accel --student.no-memory=1", "--student.no-memory takes no value"),
     "a word too many": ("train maze accel please", "has no place for 'please'"),
     "a wrong choice": (
         "train maze accel --method.parents x",
@@ -296,10 +296,20 @@ def test_presets_are_listed_and_printed_as_configs(capsys, tmp_path):
     assert configs.load(tmp_path / "mine.json", presets.DOMAINS, presets.METHODS) == tut.preset("maze", "accel")
 
 
-def test_a_run_that_was_interrupted_is_resumed(capsys, run):
-    code, out, _ = call(capsys, "resume", run)
-    assert code == 0
-    assert "Done" in out
+def test_a_finished_run_says_so(capsys, run):
+    """Whichever way it is resumed: one sentence, and nothing else."""
+    for command in (["resume", run], ["train", "maze", "accel", *TINY, "--seeds", 2, "--out", run, "--resume"]):
+        code, out, _ = call(capsys, *command)
+        assert code == 0
+        assert out == f"{run} is finished, after 4 student updates; `--updates` makes it go on.\n"
+
+
+def test_one_command_begins_and_goes_on_but_not_with_other_settings(capsys, run):
+    code, _, err = call(
+        capsys, "train", "maze", "accel", *TINY, "--seeds", 2, "--out", run, "--resume", "--ppo.clip", 0.3
+    )
+    assert code == 2
+    assert f"{run} is a run with another config: ppo.clip is 0.2 there and 0.3 here" in err
 
 
 def test_ctrl_c_says_how_to_go_on(capsys, monkeypatch):

@@ -60,9 +60,9 @@ class NCC(Curated):
 
     def __post_init__(self):
         if min(self.attempts, self.look_every) < 1:
-            raise ValueError("method.attempts and method.look-every must be at least 1.")
+            raise ValueError("`attempts` and `look_every` must be at least 1.")
         if self.entropy <= 0 or self.step <= 0:
-            raise ValueError("method.entropy and method.step must be positive.")
+            raise ValueError("`entropy` and `step` must be positive.")
 
     @property
     def notes(self) -> tuple[str, ...]:

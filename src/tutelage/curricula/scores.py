@@ -159,13 +159,13 @@ def check_score(name: str, over: str, after_episode: str, learning: Learning) ->
     score = SCORES[name]
     if score.of_values and not learning.has_critic:
         raise ValueError(
-            f"the score {name} needs a critic, which students that learn by {learning.name} have not: set method.score "
-            "to learnability."
+            f"the score {name} needs a critic, which students that learn by {learning.name} have not: "
+            "set `method.score` to learnability."
         )
     if isinstance(score, StepScore) and over != "mean":
-        raise ValueError(f"the score {name} is of all steps on a level: method.score-over must be mean, not {over}.")
+        raise ValueError(f"the score {name} is of all steps on a level: `method.score_over` must be mean, not {over}.")
     if isinstance(score, StepScore) and score.whole_slots and after_episode != "repeat":
-        raise ValueError(f"the score {name} is of slots that play one level: set method.after-episode to repeat.")
+        raise ValueError(f"the score {name} is of slots that play one level: set `method.after_episode` to repeat.")
 
 
 def _mean_over(x: Float[Array, "T P"], played: Bool[Array, "T P Q"]) -> Float[Array, "P Q"]:

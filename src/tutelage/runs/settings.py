@@ -51,7 +51,7 @@ def settings(of: Any, where: str = "", part: str = "") -> Iterator[Setting]:
         sentence = sentences.get(field.name, "")
         if is_plain(kind):
             yield Setting(where + field.name, kind, value, sentence, part)
-        elif dataclasses.is_dataclass(value) and (isinstance(kind, TypeVar) or dataclasses.is_dataclass(kind)):
+        elif dataclasses.is_dataclass(value) and (isinstance(kind, TypeVar) or dataclasses.is_dataclass(plain(kind))):
             yield from settings(value, f"{where}{field.name}.", sentence)
 
 

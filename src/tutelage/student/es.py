@@ -58,14 +58,14 @@ class ES:
 
     def __post_init__(self):
         if self.levels < 1:
-            raise ValueError(f"es.levels must be at least 1, not {self.levels}.")
+            raise ValueError(f"`levels` must be at least 1, not {self.levels}.")
         for name in ("learning_rate", "sigma"):
             if not 0 < getattr(self, f"{name}_floor") <= getattr(self, name):
-                raise ValueError(f"es.{name} must be positive, and so its floor, which is no larger.".replace("_", "-"))
+                raise ValueError(f"`{name}` must be positive, and so must `{name}_floor`, which is no larger.")
             if not 0 < getattr(self, f"{name}_decay") <= 1:
-                raise ValueError(f"es.{name}_decay must lie in (0, 1].".replace("_", "-"))
+                raise ValueError(f"`{name}_decay` must lie in (0, 1].")
         if self.weight_decay < 0:
-            raise ValueError("es.weight-decay must not be negative.")
+            raise ValueError(f"`weight_decay` must not be negative, as {self.weight_decay} is.")
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -90,8 +90,8 @@ class ES:
         """Refuses slots that are not so many antithetic pairs on every level."""
         if slots % (2 * self.levels):
             raise ValueError(
-                f"With es, two slots play a perturbation and its opposite on one level: --slots must be a multiple of "
-                f"{2 * self.levels}, twice es.levels, not {slots}."
+                f"With es, two slots play a perturbation and its opposite on one level: `slots` must be a multiple of "
+                f"{2 * self.levels}, twice `es.levels`, not {slots}."
             )
 
     def begin(self, key: Key[Array, ""], student: PyTree) -> Learner:

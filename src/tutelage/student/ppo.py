@@ -115,7 +115,7 @@ class PPO:
     def check(self, student: PyTree, steps: int, slots: int) -> None:
         """Refuses a student without a critic, and minibatches that do not come out even."""
         if isinstance(student, Controller):
-            raise ValueError("ppo needs a critic: student.critic = none is for students that learn by es.")
+            raise ValueError("ppo needs a critic: `student.critic` = none is for students that learn by es.")
         check_minibatches(self, student, steps, slots)
 
     def begin(self, key: Key[Array, ""], student: PyTree) -> Learner:
