@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
 
-import tyro
-
-from tutelage.commands.options import File, Number, RunPath
+from tutelage.commands.options import File, Folder, Number, RunPath
 from tutelage.commands.options import parse as parse_options
 from tutelage.console import Terminal
 from tutelage.errors import UserError
@@ -24,7 +20,7 @@ class Export:
 
     run: RunPath
     """A run directory, or a folder of students."""
-    hub: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    hub: Folder = None
     """Write a new folder in Hugging Face's layout: weights, config, evaluations and a model card. `tutelage eval DIR`
     plays what it holds."""
     onnx: File = None
