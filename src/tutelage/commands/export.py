@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from tutelage.commands.options import File, Folder, Number, RunPath
+from tutelage.commands.options import File, Folder, Number, RunPath, Shown
 from tutelage.commands.options import parse as parse_options
 from tutelage.console import Terminal
 from tutelage.errors import UserError
@@ -31,7 +32,7 @@ class Export:
     """The student update whose checkpoint is taken; the newest if not given."""
     half: bool = False
     """Round the weights of a folder to 16 bits, which halves its size."""
-    licence: str = LICENCE
+    licence: Annotated[str, Shown("NAME")] = LICENCE
     """The licence that a folder's model card names, by its name on Hugging Face."""
 
 
