@@ -208,8 +208,8 @@ def test_what_does_not_fit_is_refused(case):
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        (dict(sigma_floor=1.0), "es.sigma must be positive, and so its floor"),
-        (dict(learning_rate_decay=1.5), "es.learning-rate-decay must lie in"),
+        (dict(sigma_floor=1.0), "`sigma` must be positive, and so must `sigma_floor`"),
+        (dict(learning_rate_decay=1.5), "`learning_rate_decay` must lie in"),
         (dict(levels=0), "at least 1"),
         (dict(weight_decay=-1.0), "must not be negative"),
     ],
