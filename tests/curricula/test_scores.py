@@ -146,7 +146,7 @@ def test_mna_counts_every_step_on_a_level_that_was_ever_solved():
 
 @pytest.mark.parametrize(
     ("name", "over", "after", "says"),
-    [("mna", "last", "redraw", "must be mean"), ("pace", "mean", "redraw", "after-episode to repeat")],
+    [("mna", "last", "redraw", "must be mean"), ("pace", "mean", "redraw", "after_episode` to repeat")],
 )
 def test_what_a_score_cannot_be_computed_with_is_refused(name, over, after, says):
     with pytest.raises(ValueError, match=says):
