@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # what _HOMES says, for who reads without running
     from tutelage.curricula.sfl import SFL
     from tutelage.curricula.teacher import Teacher
     from tutelage.env import Box, DesignSpace, Discrete, Domain, Env, TestLevel, Timestep
+    from tutelage.envs.hosted import Engine, HostedEnv, seen
     from tutelage.envs.own import OwnDomain
     from tutelage.errors import UserError
     from tutelage.runs.config import Config
@@ -53,7 +54,9 @@ __all__ = [
     "DesignSpace",
     "Discrete",
     "Domain",
+    "Engine",
     "Env",
+    "HostedEnv",
     "LearnedEditor",
     "Minimax",
     "NoEditor",
@@ -70,6 +73,7 @@ __all__ = [
     "load_student",
     "preset",
     "resume",
+    "seen",
     "train",
 ]
 
@@ -97,6 +101,9 @@ _HOMES = {
     "Env": "env",
     "TestLevel": "env",
     "Timestep": "env",
+    "Engine": "envs.hosted",
+    "HostedEnv": "envs.hosted",
+    "seen": "envs.hosted",
     "OwnDomain": "envs.own",
     "UserError": "errors",
     "Config": "runs.config",

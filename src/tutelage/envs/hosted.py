@@ -98,7 +98,7 @@ class HostedEnv(ABC):
     def _look_on_host(self, games: Game) -> Timestep:
         games = jax.tree.map(np.asarray, games)
         shape = games.time.shape
-        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(shape) :]), games)
+        flat = jax.tree.map(lambda x: x.reshape(games.time.size, *x.shape[len(shape) :]), games)
         engines, over = engines_of(self), seen(self.nothing)
         one_by_one = (jax.tree.map(lambda x, i=i: x[i], flat) for i in range(flat.time.size))
         after = [over if game.over else engines.play(game) for game in one_by_one]

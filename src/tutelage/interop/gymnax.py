@@ -23,10 +23,10 @@ import numpy as np
 from jax import random
 from jaxtyping import Array, Bool, Float, Int32, Key, PyTree
 
-from tutelage.env import Action, Box, Discrete, Measure, Obs, TestLevel, Timestep
+from tutelage.env import Action, Box, Discrete, Obs, Timestep
 from tutelage.envs.own import OwnDomain
 from tutelage.errors import UserError
-from tutelage.interop.parameters import Generator, ParameterLevel, Parameters, parameters_of
+from tutelage.interop.parameters import Generator, ParameterLevel, Parameters, domain_of, parameters_of
 
 NEVER = 2**30  # a limit of steps that no episode reaches
 
@@ -128,7 +128,7 @@ def domain(
     space = Parameters(parameters_of(bounds, {n: getattr(default, n) for n in bounds}), generator, step, seeded)
     limit = math.inf if solved_above is None else solved_above
     env = GymnaxEnv(game, tuple(bounds), actions_of(game), max_steps, seeded, limit, derive)
-    return OwnDomain(name, env, space, held_out(env, space), measure_of(solved_above))
+    return domain_of(name, env, space, solved_above)
 
 
 def actions_of(game: Game) -> Discrete | Box:
@@ -139,17 +139,6 @@ def actions_of(game: Game) -> Discrete | Box:
     if all(hasattr(space, end) and np.isfinite(getattr(space, end)).all() for end in ("low", "high")):
         return Box(math.prod(space.shape))
     raise UserError(f"Actions must be whole numbers or vectors between bounds, not {space}.")
-
-
-def held_out(env: Any, space: Parameters) -> tuple[TestLevel, ...]:
-    """The environment as it is published, and at parameters drawn between their bounds."""
-    levels = (TestLevel("as published", env, space.default),)
-    return (*levels, TestLevel("uniform", env, space.uniform)) if space.parameters else levels
-
-
-def measure_of(solved_above: float | None) -> Measure:
-    """The solved rate, or the mean return where nothing says what is solved."""
-    return Measure("mean_return", "return") if solved_above is None else Measure()
 
 
 def _like(tree: PyTree, before: PyTree) -> PyTree:

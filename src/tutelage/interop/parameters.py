@@ -11,6 +11,8 @@ import numpy as np
 from jax import lax, random
 from jaxtyping import Array, Float, Int32, Key
 
+from tutelage.env import Env, Measure, TestLevel
+from tutelage.envs.own import OwnDomain
 from tutelage.errors import shown
 
 Generator = Literal["uniform", "default"]
@@ -145,3 +147,14 @@ def parameters_of(bounds: Mapping[str, tuple[float, float]], defaults: Mapping[s
     return tuple(
         Parameter(name, float(low), float(high), float(defaults[name])) for name, (low, high) in bounds.items()
     )
+
+
+def domain_of(name: str, env: Env, space: Parameters, solved_above: float | None) -> OwnDomain:
+    """A domain whose students are held out on the environment as it is published, and on parameters evenly drawn.
+
+    They are compared by their solved rate, or by their return where nothing says what is solved.
+    """
+    levels = (TestLevel("as published", env, space.default),)
+    levels += (TestLevel("uniform", env, space.uniform),) if space.parameters else ()
+    measure = Measure("mean_return", "return") if solved_above is None else Measure()
+    return OwnDomain(name, env, space, levels, measure)
