@@ -53,6 +53,16 @@ class Square:
     def edit(self, key, level, n):
         return jnp.clip(level + 0.1 * jax.random.normal(key, (n, 2)).sum(0), -1.0, 1.0)
 
+    def plainest(self, key):
+        return jnp.array([0.5, 0.5])
+
+    def mutate(self, key, level):
+        moved = level + 0.2 * jax.random.randint(key, (2,), -1, 2)
+        return jnp.clip(jnp.round(10 * moved) / 10, -1.0, 1.0)
+
+    def traits(self, level):
+        return level
+
     def describe(self, level):
         return {"x": level[0], "y": level[1], "solvable": (level[0] > 0).astype(jnp.float32)}
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # what _HOMES says, for who reads without running
     from tutelage.curricula.paired import PAIRED
     from tutelage.curricula.plr import PLR
     from tutelage.curricula.plr_parallel import ParallelPLR
+    from tutelage.curricula.poet import POET
     from tutelage.curricula.repaired import REPAIRED
     from tutelage.curricula.robust_plr import RobustPLR
     from tutelage.curricula.sfl import SFL
@@ -45,6 +46,7 @@ __all__ = [
     "NCC",
     "PAIRED",
     "PLR",
+    "POET",
     "PPO",
     "REPAIRED",
     "SFL",
@@ -90,6 +92,7 @@ _HOMES = {
     "PAIRED": "curricula.paired",
     "PLR": "curricula.plr",
     "ParallelPLR": "curricula.plr_parallel",
+    "POET": "curricula.poet",
     "REPAIRED": "curricula.repaired",
     "RobustPLR": "curricula.robust_plr",
     "SFL": "curricula.sfl",

@@ -131,6 +131,26 @@ class DesignSpace(Protocol):
         ...
 
 
+@runtime_checkable
+class Mutable(DesignSpace, Protocol):
+    """A design space in which levels evolve from the plainest one, each a mutation of its parent."""
+
+    def plainest(self, key: Key[Array, ""]) -> Level:
+        """The level that everything begins with."""
+        ...
+
+    def mutate(self, key: Key[Array, ""], level: Level) -> Level:
+        """A child of `level`, changed in every way a little."""
+        ...
+
+    def traits(self, level: Level) -> Float[Array, " n"]:
+        """What tells kinds of levels apart, in units in which their Euclidean distance means something.
+
+        Levels of equal traits are of one kind, whatever was left to chance.
+        """
+        ...
+
+
 class TeacherObs(NamedTuple):
     """What a teacher sees before each step of a procedure."""
 

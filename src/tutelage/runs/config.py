@@ -44,8 +44,11 @@ LATER = frozenset(
         "new_level",
         "normalise",
         "products",
+        "terrain",
+        "terrain_seed",
         "time_limit",
         "tolerance",
+        "widest_pit",
     }
 )
 

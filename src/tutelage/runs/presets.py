@@ -21,6 +21,7 @@ from tutelage.curricula.no_editor import NoEditor
 from tutelage.curricula.paired import PAIRED
 from tutelage.curricula.plr import PLR
 from tutelage.curricula.plr_parallel import ParallelPLR
+from tutelage.curricula.poet import POET
 from tutelage.curricula.repaired import REPAIRED
 from tutelage.curricula.robust_plr import RobustPLR
 from tutelage.curricula.sfl import SFL
@@ -31,6 +32,7 @@ from tutelage.envs.lava import LavaDomain
 from tutelage.envs.maze import MazeDomain
 from tutelage.errors import UserError, unknown
 from tutelage.runs.config import Config
+from tutelage.student.es import ES
 from tutelage.student.nets import StudentConfig
 from tutelage.student.ppo import PPO
 
@@ -56,6 +58,7 @@ METHODS: dict[str, type[Curriculum]] = {
     "sfl": SFL,
     "ncc": NCC,
     "alp-gmm": ALPGMM,
+    "poet": POET,
 }
 
 # Mazes: Table of hyperparameters of the ACCEL paper; fill ratio, temperature and staleness of PLR from its code.
@@ -215,6 +218,18 @@ def _walker_presets(name: str, domain: type[WalkerDomain], accel_updates: int) -
     }
 
 
+# POET: the settings of its paper, where that and its code disagree; terrain in which a stump is one cell long.
+_POETS = PoetDomain(stumps="shorten")
+_CONTROLLER = StudentConfig(memory=False, hidden=40, separate=True, critic="none")
+
+
+def _evolved(env: WalkerDomain, method: Curriculum, updates: int) -> Config:
+    """A student, or many, that learn by evolution strategies from 512 walkers an update."""
+    return Config(
+        env, method, _CONTROLLER, ppo=None, es=ES(), slots=512, steps=2000, updates=updates, checkpoint_every=100
+    )
+
+
 PRESETS: dict[str, tuple[str, Config]] = {
     "maze/dr": ("domain randomisation, 0–60 blocks", Config(_RANDOM_MAZES, DR(_PLR_BUFFER))),
     "maze/plr": ("prioritised level replay, gradients on all levels", Config(_RANDOM_MAZES, PLR(_PLR_BUFFER))),
@@ -305,6 +320,14 @@ PRESETS: dict[str, tuple[str, Config]] = {
     "lava/small": ("ACCEL from empty rooms with a small student: minutes on a laptop's CPU", _LAVA_SMALL),
     **_walker_presets("bipedal", WalkerDomain, accel_updates=30_000),
     **_walker_presets("bipedal-poet", PoetDomain, accel_updates=50_000),
+    "bipedal-poet/poet": (
+        "POET: pairs of terrain and specialist, by evolution strategies",
+        _evolved(_POETS, POET(), 25_200),
+    ),
+    "bipedal-poet/es": (
+        "POET's control: one student by evolution strategies, on terrain of the full ranges or of your own",
+        _evolved(_POETS, DR(BufferConfig(capacity=20), score="learnability"), 16_000),
+    ),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from tutelage.env import Action, Box, Discrete, Obs
 from tutelage.student.distributions import Certain, width
@@ -120,6 +120,13 @@ class Crowd(eqx.Module):
             return jax.tree.map(lambda x: x[:, 0], student.evaluate(*jax.tree.map(lambda x: x[:, None], seen)))
 
         return jax.vmap(one, in_axes=(-1, 1, 1), out_axes=1)(self.members, obs, start)
+
+
+class Population(eqx.Module):
+    """Specialists of one seed, stacked: of N places the first `count` are taken."""
+
+    members: PyTree
+    count: Int[Array, ""]
 
 
 def _alone(values: PyTree) -> PyTree:

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int, Key, PyTree
+from jaxtyping import Array, ArrayLike, Float, Int, Key, PyTree
 
 from tutelage.student.controller import Crowd
 from tutelage.student.learning import Learner, Lesson
@@ -124,11 +124,11 @@ class ES:
         theta, moments = self.ascend(theta, gradient, evolution.moments)
         return Learner(unflatten(theta), replace(evolution, moments=moments)), noted
 
-    def rate_after(self, updates: Int[Array, ""]) -> Float[Array, ""]:
+    def rate_after(self, updates: Int[Array, "*N"]) -> Float[Array, "*N"]:
         """Adam's step size."""
         return jnp.maximum(self.learning_rate * self.learning_rate_decay**updates, self.learning_rate_floor)
 
-    def sigma_after(self, updates: Int[Array, ""]) -> Float[Array, ""]:
+    def sigma_after(self, updates: Int[Array, "*N"]) -> Float[Array, "*N"]:
         """The standard deviation of a perturbation."""
         return jnp.maximum(self.sigma * self.sigma_decay**updates, self.sigma_floor)
 
@@ -206,15 +206,21 @@ def ranked(returns: Float[Array, " N"]) -> Float[Array, " N"]:
     return place / (returns.size - 1) - 0.5
 
 
-def estimate(key: Key[Array, ""], returns: Float[Array, " P"], sigma: Float[Array, ""], size: int) -> Vector:
-    """g from the returns of θ + σε₀, θ − σε₀, θ + σε₁, …"""
-    u = ranked(returns).reshape(-1, 2)
-    weight, pairs = u[:, 0] - u[:, 1], returns.size // 2
-    at_once = math.gcd(pairs, AT_ONCE)
+def estimate(
+    key: Key[Array, ""],
+    returns: Float[Array, " P"],
+    sigma: Float[Array, ""],
+    size: int,
+    first: Int[ArrayLike, ""] = 0,
+) -> Vector:
+    """g from the returns of θ + σε₀, θ − σε₀, θ + σε₁, … Of the key's perturbations the one numbered `first` is ε₀."""
+    u, pairs = ranked(returns), returns.size // 2
+    weight, at_once = u[0::2] - u[1::2], math.gcd(pairs, AT_ONCE)
+    number = jnp.asarray(first) + jnp.arange(pairs)
 
     def add(total: Vector, some: tuple[Int[Array, " m"], Float[Array, " m"]]) -> tuple[Vector, None]:
         noise = jax.vmap(lambda k: perturbation(key, k, size))(some[0])
         return total + jnp.sum(some[1][:, None] * noise, axis=0), None
 
-    parts = jnp.arange(pairs).reshape(-1, at_once), weight.reshape(-1, at_once)
+    parts = number.reshape(-1, at_once), jnp.asarray(weight).reshape(-1, at_once)
     return lax.scan(add, jnp.zeros(size), parts)[0] / (pairs * sigma)

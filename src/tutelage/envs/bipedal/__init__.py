@@ -51,6 +51,15 @@ class WalkerDomain:
     """By how much, in metres or radians a second, six of Box2D's iterations may still change velocities for the rest to
     be left out; 0: all 180 are made."""
 
+    terrain: tuple[float, ...] = ()
+    """The parameters of every new level, if they are given, in place of the generator's ranges."""
+
+    terrain_seed: int = -1
+    """The seed of every new level, so that with `terrain` there is but one; -1: drawn anew for each."""
+
+    widest_pit: float = 10.0
+    """The widest pits that POET's mutations make, in cells: 10 in its paper, 8 as released."""
+
     def __post_init__(self) -> None:
         if self.stumps not in get_args(Stumps):
             raise ValueError(f"`stumps` must be one of {listed(Stumps)}, not {self.stumps!r}.")
@@ -91,7 +100,9 @@ class WalkerDomain:
 
     def design(self) -> WalkerDesign:
         """The terrains that the teacher may design."""
-        return WalkerDesign(self.parameters, self.generator, self.rules)
+        return WalkerDesign(
+            self.parameters, self.generator, self.rules, self.terrain, self.terrain_seed, self.widest_pit
+        )
 
     def encoder(self, key: Key[Array, ""]) -> Flatten:
         """The 24 numbers of the observation, as they are."""

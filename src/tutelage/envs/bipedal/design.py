@@ -27,6 +27,11 @@ EASY_HIGH = (0.6, 0.0, 0.8, 0.0, 0.4, 0.0, 0.4, 1.0)
 EDIT = (0.6, 0.4, 0.4, 0.2, 0.2, 0.2, 0.2, 1.0)  # that of the roughness is the largest of a random edit
 NO_STAIRS = (0.0, 0.0, 1.0)
 
+# POET's mutations: the smallest high ends that obstacles of a kind have, and by how much either end of a range changes.
+FIRST = {"pit": 0.8, "stump": 0.4, "stair": 0.4}
+ROUGHER = 0.6
+TENTH = 10.0  # parameters are whole tenths
+
 CHALLENGES = ((0, 4.5), (2, 6.0), (4, 2.4))  # POET's: at least this rough, with pits so wide, with stumps so high
 SEEDS = 2**32
 
@@ -41,14 +46,33 @@ class WalkerDesign:
     parameters: Parameters = 8
     generator: Generator = "full"
     rules: Rules = "parametrised"
+    terrain: tuple[float, ...] = ()
+    """The parameters of every new level, if they are given, in place of the generator's ranges."""
+    terrain_seed: int = -1
+    """The seed of every new level; -1: drawn anew for each."""
+    widest_pit: float = 10.0
+    """The widest pits that a mutation makes."""
 
     def __post_init__(self) -> None:
+        self._check_terrain()
+        if not 0 <= self.widest_pit <= FULL_HIGH[1]:
+            raise ValueError(f"The widest pit is 0 to {FULL_HIGH[1]:g} cells wide, not {self.widest_pit:g}.")
         if self.parameters not in get_args(Parameters):
             raise ValueError(f"`parameters` must be 5 or 8, not {self.parameters}.")
         if self.generator not in get_args(Generator):
             raise ValueError(f"`generator` must be one of {listed(Generator)}, not {self.generator!r}.")
         if self.rules not in get_args(Rules):
             raise ValueError(f"`rules` must be one of {listed(Rules)}, not {self.rules!r}.")
+
+    def _check_terrain(self) -> None:
+        """A terrain that is given must be one."""
+        if not -1 <= self.terrain_seed < SEEDS // 2:
+            raise ValueError(f"The seed of a terrain is 0 to {SEEDS // 2 - 1}, or -1, not {self.terrain_seed}.")
+        if self.terrain and len(self.terrain) != self.parameters:
+            raise ValueError(f"A terrain here has {self.parameters} parameters, not {len(self.terrain)}.")
+        for name, value, low, high in zip(self.names, self.terrain, FULL_LOW, FULL_HIGH, strict=False):
+            if not low <= value <= high:
+                raise ValueError(f"The {_spoken(name)} of a terrain is {low:g} to {high:g}, not {value:g}.")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,8 +92,12 @@ class WalkerDesign:
     def sample(self, key: Key[Array, ""]) -> WalkerLevel:
         """The level of a uniformly random teacher."""
         key_vector, key_seed = random.split(key)
-        share = random.uniform(key_vector, (self.parameters,))
-        return self.from_vector(key_seed, share * (self.high - self.low) + self.low)
+        if self.terrain:
+            level = self._level(key_seed, jnp.asarray(self.terrain, jnp.float32))
+        else:
+            share = random.uniform(key_vector, (self.parameters,))
+            level = self.from_vector(key_seed, share * (self.high - self.low) + self.low)
+        return level if self.terrain_seed < 0 else level._replace(seed=jnp.uint32(self.terrain_seed))
 
     def from_vector(self, key: Key[Array, ""], vector: Float[Array, " parameters"]) -> WalkerLevel:
         """The level with these parameters, clipped to their ranges and put in order, and a random seed."""
@@ -96,6 +124,35 @@ class WalkerDesign:
 
         genes, _ = lax.scan(move, level.genes[: self.parameters], (which, steps))
         return self._level(key, genes)
+
+    def plainest(self, key: Key[Array, ""]) -> WalkerLevel:
+        """Flat ground without obstacles."""
+        return self._level(key, jnp.asarray(FULL_LOW[: self.parameters], jnp.float32))
+
+    def mutate(self, key: Key[Array, ""], level: WalkerLevel) -> WalkerLevel:
+        """POET's mutation: roughness and every kind of obstacle change at once, and the seed is another.
+
+        Both ends of a range go up, down or stay, uniformly among the ways that keep them in order and within bounds and
+        change something; where there is no such obstacle yet, the first ones come. Stairs, which have eight parameters,
+        get a step more or less besides.
+        """
+        keys = random.split(key, 6)
+        genes = level.genes
+        rough = genes[0] + random.uniform(keys[0], minval=-ROUGHER, maxval=ROUGHER)
+        new = [jnp.clip(_in_tenths(rough), FULL_LOW[0], FULL_HIGH[0])[None]]
+        bounds = {"pit": min(self.widest_pit, FULL_HIGH[1]), "stump": FULL_HIGH[3], "stair": FULL_HIGH[5]}
+        for n, (kind, most) in enumerate(bounds.items()):
+            low, high = PAIRS[n]
+            if high < self.parameters:
+                new.append(_stretched(keys[1 + n], genes[low : high + 1], FIRST[kind], EDIT[low], most))
+        if self.parameters == len(NAMES):
+            steps = genes[-1] + random.randint(keys[4], (), -1, 2)
+            new.append(jnp.clip(steps, FULL_LOW[-1], FULL_HIGH[-1])[None])
+        return self._level(keys[5], jnp.concatenate(new))
+
+    def traits(self, level: WalkerLevel) -> Float[Array, " 5"]:
+        """Roughness, pits and stumps in cells, as POET measures novelty; stairs play no part."""
+        return level.genes[:5]
 
     def _level(self, key: Key[Array, ""], vector: Float[Array, " parameters"]) -> WalkerLevel:
         rest = jnp.asarray(NO_STAIRS[: len(NAMES) - self.parameters], jnp.float32)
@@ -134,6 +191,23 @@ class WalkerDesign:
             raise ValueError(f"The seed of a walker's level is 0 to {SEEDS - 1}, not {shown(data['seed'])}.")
         rest = NO_STAIRS[: len(NAMES) - self.parameters]
         return make_level([*(data[name] for name in self.names), *rest], data["seed"])
+
+
+def _in_tenths(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    return jnp.round(x * TENTH) / TENTH
+
+
+def _stretched(
+    key: Key[Array, ""], ends: Float[Array, "2"], first: float, step: float, most: float
+) -> Float[Array, "2"]:
+    """Another range, a step away at either end at most; the first one where there is none yet."""
+    moves = jnp.array([(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if (a, b) != (0, 0)], jnp.float32)
+    ways = _in_tenths(ends + step * moves)
+    low, high = ways.T
+    fine = (low >= 0) & (high >= first - 1e-3) & (low <= high) & (ways <= most + 1e-3).all(axis=1)
+    chosen = ways[random.categorical(key, jnp.where(fine, 0.0, -jnp.inf))]
+    stretched = jnp.where(fine.any(), chosen, ends)
+    return jnp.where(ends[1] < first - 1e-3, _in_tenths(jnp.array([0.0, first])), stretched)
 
 
 def _is_number(value: Any) -> bool:

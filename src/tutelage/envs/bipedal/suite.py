@@ -11,6 +11,7 @@ from jax import random
 from jaxtyping import Array, Key
 
 from tutelage.env import Env, Suite, TestLevel
+from tutelage.envs.bipedal.design import NO_STAIRS
 from tutelage.envs.bipedal.level import NAMES, WalkerLevel, make_level
 from tutelage.envs.bipedal.terrain import Rules
 
@@ -30,6 +31,25 @@ class Drawn:
         key_genes, key_seed = random.split(key)
         low, high = jnp.asarray(self.low), jnp.asarray(self.high)
         return make_level(low + (high - low) * random.uniform(key_genes, low.shape), random.bits(key_seed))
+
+
+THRESHOLDS = (4.5, 6.0, 2.4)  # POET's challenges: roughness, width of pits, height of stumps
+HARDEST = (8.0, 8.0, 3.0)  # that its environments come to
+
+
+@dataclass(frozen=True)
+class Challenging:
+    """Levels that meet so many of POET's three challenges, whichever they are, and random seeds."""
+
+    met: int
+
+    def __call__(self, key: Key[Array, ""]) -> WalkerLevel:
+        key_which, key_much, key_seed = random.split(key, 3)
+        met = random.permutation(key_which, 3) < self.met
+        threshold, share = jnp.array(THRESHOLDS), random.uniform(key_much, (3,))
+        hard = threshold + share * (jnp.array(HARDEST) - threshold)
+        roughness, pit, stump = jnp.where(met, hard, share * threshold)
+        return make_level(jnp.stack([roughness, 0 * pit, pit, 0 * stump, stump, *NO_STAIRS]), random.bits(key_seed))
 
 
 def terrain(
@@ -73,26 +93,33 @@ POET = {
     "Rose3a": terrain(roughness=5.28, stump=(1.98, 2.76), pit=(4.8, 7.2)),
     "Rose3b": terrain(roughness=4.8, stump=(2.4, 2.76), pit=(4.48, 4.8)),
 }
+CLASSES = {
+    "Challenging": Challenging(1),
+    "VeryChallenging": Challenging(2),
+    "ExtremelyChallenging": Challenging(3),
+}
 
 
 def suites(play: Callable[[Rules, int], Env], rules: Rules) -> Mapping[str, Suite]:
     """All suites, in envs that `play` makes of rules and a limit of steps; parametrised levels under the given rules.
 
     `bipedal` is the paper's, `bipedal-poet` the extremely challenging levels and six more of POET's, `bipedal-high` far
-    harder ones; `validation` is short.
+    harder ones; `validation` is short. `poet` is on POET's own terrain, whatever the rules of the training: levels of
+    its three classes of difficulty, and its six.
     """
     gymnasiums = (
         TestLevel("Basic", play("parametrised", BASIC_STEPS), BASIC),
         TestLevel("Hardcore", play("hardcore", STEPS), HARDCORE),
     )
-    env = play(rules, STEPS)
+    env, poets = play(rules, STEPS), play("poet", STEPS)
 
-    def of(draws: Mapping[str, Any]) -> Suite:
+    def of(draws: Mapping[str, Any], env: Env = env) -> Suite:
         return tuple(TestLevel(name, env, draw) for name, draw in draws.items())
 
     return {
         "bipedal": (*gymnasiums, *of(PAPER)),
         "bipedal-poet": of(POET),
         "bipedal-high": of(HIGH),
+        "poet": of(CLASSES | {name: draw for name, draw in POET.items() if name.startswith("Rose")}, poets),
         "validation": gymnasiums,
     }
