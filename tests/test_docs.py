@@ -239,7 +239,7 @@ def test_notebooks_run_and_print_where_the_page_says(page, tmp_path):
 
 SMALL = {
     "any": "--updates 2 --slots 4 --seeds 1 --eval-every 0 --log-every 1 --checkpoint-every 2"
-    " --student.hidden 8 --student.head 8 --method.buffer.capacity 8",
+    " --student.hidden 8 --student.head 8",
     "maze": "--env.max-steps 16 --steps 16",
     "lava": "--env.max-steps 16 --steps 16 --env.eye small",
     "bipedal": "--env.max-steps 32 --steps 32",
@@ -255,7 +255,8 @@ def shrunk(line: str) -> list[str]:
     words = [found for word in shlex.split(line) for found in (sorted(map(str, Path().glob(word))) or [word])][1:]
     if words[0] == "train" and "--help" not in words:
         kinds = ["any", *words[1:3]] if not words[1].startswith("-") else ["any"]
-        return words + shlex.split(" ".join(SMALL.get(kind, "") for kind in kinds))
+        few = "--method.capacity 2 --method.children 2" if "poet" in kinds else "--method.buffer.capacity 8"
+        return words + shlex.split(" ".join([few, *(SMALL.get(kind, "") for kind in kinds)]))
     if words[0] == "eval":
         return [*words, "--episodes", "2", *(["--levels", "20"] if "--cvar" in words else [])]
     if words[0] == "demo":

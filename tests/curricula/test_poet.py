@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -60,7 +61,7 @@ def planted(course):
     return METHOD._with(s, jnp.ones(N, bool), agents, moments)
 
 
-def found(first_row=None, direct=None) -> Results:
+def results_of(first_row=None, direct=None) -> Results:
     """Results of a round: the scores of students as they are."""
     returns = jnp.zeros((N, N, P + 1))
     if first_row is not None:
@@ -127,7 +128,7 @@ def test_who_takes_over_begins_with_fresh_moments(course, planted):
     direct = jnp.array([[1.0, 5.0, 0.0], [0.0, 9.0, 9.0], [0.0, 0.0, 2.0]])
     proposals = 10 + jnp.arange(N * N).reshape(N, N, 1) + jnp.zeros_like(planted.own.proposals)
     s = replace(planted, own=replace(planted.own, direct=direct, proposals=proposals))
-    s = METHOD.judge(course.room, s, KEY, found(direct=[[0, 4.0, 0], [0, 0, 9.0], [3.0, 3.0, 0]]))
+    s = METHOD.judge(course.room, s, KEY, results_of(direct=[[0, 4.0, 0], [0, 0, 9.0], [3.0, 3.0, 0]]))
     assert agents_of(s) == [1.0, 1.0, 16.0], "the student of level 1 as it is; its own; a proposal of student 0"
     assert s.buffer.score.tolist() == [5.0, 9.0, 3.0]
     assert s.learner.optimiser.count.tolist() == [0, 1, 0]
@@ -157,11 +158,11 @@ def test_proposals_are_made_with_the_moments_of_the_student_there(course, plante
 
 
 def test_parents_are_levels_on_which_students_are_good_enough(course, planted):
-    s = METHOD.reproduce(course.room, planted, KEY, found([0.1, 0.4, 0.0]))
+    s = METHOD.reproduce(course.room, planted, KEY, results_of([0.1, 0.4, 0.0]))
     assert s.own.parents.tolist() == [1] * C
     assert int(s.own.round) == poet.SCREEN
     assert (jnp.abs(s.own.litter - 0.5) <= 0.2 + 1e-6).all()
-    none = METHOD.reproduce(course.room, planted, KEY, found([0.1, 0.39, 0.0]))
+    none = METHOD.reproduce(course.room, planted, KEY, results_of([0.1, 0.39, 0.0]))
     assert int(none.own.round) == poet.STEP
 
 
@@ -170,7 +171,9 @@ def test_novelty_is_the_mean_distance_to_the_nearest():
     kinds, known = random.normal(size=(6, 5)).astype(np.float32), random.normal(size=(9, 5)).astype(np.float32)
     for count, k in ((9, 5), (3, 5), (1, 2)):
         want = [np.sort(np.linalg.norm(known[:count] - kind, axis=1))[:k].mean() for kind in kinds]
-        np.testing.assert_allclose(novelty(kinds, known, jnp.int32(count), k), want, rtol=1e-5)
+        np.testing.assert_allclose(
+            novelty(jnp.asarray(kinds), jnp.asarray(known), jnp.int32(count), k), want, rtol=1e-5
+        )
 
 
 def test_children_must_meet_the_minimal_criterion_and_be_of_a_new_kind(course, planted):
@@ -199,7 +202,7 @@ def trying(planted, direct):
 
 
 def test_a_child_takes_the_place_of_the_oldest_pair(course, planted):
-    s = METHOD.admit(course.room, trying(planted, [0.1, 0.5, 0.4]), KEY, found([0.3, 0.6, 0.2]))
+    s = METHOD.admit(course.room, trying(planted, [0.1, 0.5, 0.4]), KEY, results_of([0.3, 0.6, 0.2]))
     assert s.buffer.id.tolist() == [7, 8, 6], "5 was the oldest"
     assert np.allclose(s.buffer.level[1], [0.1, 0.9])
     assert (int(s.buffer.parent[1]), int(s.buffer.generation[1]), int(s.buffer.birth[1])) == (6, 1, 9)
@@ -212,11 +215,11 @@ def test_a_child_takes_the_place_of_the_oldest_pair(course, planted):
 
 
 def test_a_child_that_is_too_easy_for_the_best_makes_room_for_the_next(course, planted):
-    s = METHOD.admit(course.room, trying(planted, [0.1, 0.5, 2.1]), KEY, found([0.3, 0.6, 0.2]))
+    s = METHOD.admit(course.room, trying(planted, [0.1, 0.5, 2.1]), KEY, results_of([0.3, 0.6, 0.2]))
     assert s.buffer.id.tolist() == [7, 5, 6]
     assert np.isfinite(s.own.rank).tolist() == [True, False, False, False]
     assert int(s.own.round) == poet.TRY
-    s = METHOD.admit(course.room, s, KEY, found([0.0, 0.0, 0.0]))
+    s = METHOD.admit(course.room, s, KEY, results_of([0.0, 0.0, 0.0]))
     assert int(s.own.round) == poet.STEP
 
 
@@ -300,3 +303,30 @@ def test_settings_that_cannot_be_are_refused():
         tut.POET(capacity=0)
     with pytest.raises(ValueError, match="must not be above"):
         tut.POET(lowest_score=400.0)
+
+
+def test_a_population_is_evaluated_by_its_specialists(course):
+    """On each level plays the student that does best there; places without a student are out of it."""
+    from tutelage.env import TestLevel
+    from tutelage.runs.evaluate import evaluate
+    from tutelage.student.controller import Population
+
+    actions, like = Discrete(4), Controller(Flatten(2), 4, Discrete(4), key=KEY)
+
+    def always(action):
+        last = like.layers[-1]
+        numbers = 0 * last.weight, 9 * jax.nn.one_hot(action, actions.n)
+        return eqx.tree_at(lambda c: (c.layers[-1].weight, c.layers[-1].bias), like, numbers)
+
+    def stacked(*students):
+        return jax.tree.map(lambda *x: jnp.stack(x), *students)
+
+    both = stacked(
+        Population(stacked(always(1), always(3), always(0)), jnp.int32(3)),
+        Population(stacked(always(1), always(3), always(0)), jnp.int32(2)),
+    )
+    up, down = (
+        TestLevel(name, Signs(), lambda key, y=y: jnp.array([0.5, y])) for name, y in (("up", 0.5), ("down", -0.5))
+    )
+    solved = {(r.level, r.seed): r.solved_rate for r in evaluate(both, [4, 5], (up, down), 3)}
+    assert solved == {("up", 4): 1, ("down", 4): 1, ("up", 5): 1, ("down", 5): 0}

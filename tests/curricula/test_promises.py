@@ -9,7 +9,7 @@ import pytest
 import taught
 import tutelage as tut
 from boxes import signs
-from curricula import test_accel_parallel, test_alp_gmm, test_methods, test_ncc, test_plr_parallel, test_sfl
+from curricula import test_accel_parallel, test_alp_gmm, test_methods, test_ncc, test_plr_parallel, test_poet, test_sfl
 from tutelage import cli
 from tutelage.runs import checkpoint
 from tutelage.runs.presets import METHODS
@@ -24,6 +24,7 @@ ON_SQUARE = {name: test_methods.METHODS[name] for name in ("dr", "plr", "robust-
     "sfl": test_sfl.METHOD,
     "ncc": test_ncc.METHOD,
     "alp-gmm": test_alp_gmm.METHOD,
+    "poet": test_poet.METHOD,
 }
 
 # On mazes, from the command line.
@@ -36,7 +37,7 @@ LEARNED = {
     "repaired": "teacher",
     "learned-editor": "editor",
 }
-EDITING = {"accel", "accel-parallel", "learned-editor"}
+EDITING = {"accel", "accel-parallel", "learned-editor", "poet"}
 
 
 def by_command_line(name: str, path) -> tut.Run:
@@ -63,7 +64,8 @@ def runs(name, tmp_path_factory) -> tuple[tut.Run, tut.Run]:
     if name in LEARNED:
         later = by_command_line(name, path / "later")
     else:
-        later = tut.train(signs(ON_SQUARE[name], seed=1, seeds=2, **SHORT), path / "later")
+        learner = test_poet.LEARNER if name == "poet" else {}
+        later = tut.train(signs(ON_SQUARE[name], seed=1, seeds=2, **SHORT, **learner), path / "later")
     return later, tut.train(replace(later.config, seed=0), path / "earlier")
 
 

@@ -24,6 +24,9 @@ from tutelage.runs.devices import EACH, placed, spread
 from tutelage.runs.storage import LARGEST_TEXT, Damaged, make_folder, read, write_atomically
 from tutelage.statistics import Summary
 from tutelage.student import distributions
+from tutelage.student.controller import Population
+
+CHOOSING = 2**31  # what the key of the episodes that choose a specialist is made with
 
 
 @dataclass(frozen=True)
@@ -109,11 +112,37 @@ def play_level(
     greedy: bool = False,
     devices: int = 1,
 ) -> Outcome:
-    """`[S, E]` episodes; student s draws its levels and actions from `key` and its seed alone."""
+    """`[S, E]` episodes; student s draws its levels and actions from `key` and its seed alone.
+
+    Of a population the specialist plays that did best on as many other episodes, of which nothing is reported.
+    """
+    if isinstance(students, Population):
+        students = specialists(students, seeds, level, episodes, key=jax.random.fold_in(key, CHOOSING), greedy=greedy)
     keys = jnp.stack([jax.random.fold_in(key, seed) for seed in seeds])
     keys_level, keys_play = jax.vmap(jax.random.split, out_axes=1)(keys)
     levels = _drawer(level, episodes)(keys_level)
     return player(level.env, greedy, devices)(*placed((students, keys_play, levels), devices))
+
+
+def specialists(
+    populations: Population,
+    seeds: Sequence[int],
+    level: TestLevel,
+    episodes: int,
+    *,
+    key: Key[Array, ""],
+    greedy: bool = False,
+) -> PyTree:
+    """Of each population (stacked `[S, N, …]`) the student of highest mean return on a level; all play the same."""
+    most = jax.tree.leaves(populations.members)[0].shape[1]
+    keys = jnp.stack([jax.random.fold_in(key, seed) for seed in seeds])
+    keys_level, keys_play = jax.vmap(jax.random.split, out_axes=1)(keys)
+    repeat = lambda x: jnp.repeat(x, most, axis=0)  # noqa: E731
+    levels = jax.tree.map(repeat, _drawer(level, episodes)(keys_level))
+    members = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), populations.members)
+    returns = player(level.env, greedy)(members, repeat(keys_play), levels).returns.mean(axis=1).reshape(-1, most)
+    best = jnp.where(jnp.arange(most) < jnp.asarray(populations.count)[:, None], returns, -jnp.inf).argmax(axis=1)
+    return jax.tree.map(lambda x: x[jnp.arange(len(seeds)), best], populations.members)
 
 
 @lru_cache(maxsize=64)

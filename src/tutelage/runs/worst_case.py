@@ -21,6 +21,7 @@ from tutelage.runs import presets
 from tutelage.runs.evaluate import Outcome, Result, player
 from tutelage.runs.run import Run
 from tutelage.statistics import unbiased_cvar
+from tutelage.student.controller import Population
 
 SHARES = (0.001, 0.01, 0.1, 1.0)
 LEVELS = 10_000
@@ -124,7 +125,10 @@ def worst_case_of(
     """`worst_case` for the students of a run, on levels of its own generator or of that of a preset, `env/method`."""
     env = run.config.env
     design = env.design() if generator is None else _design_of(generator, env.design())
-    return worst_case(run.students(updates), run.config.all_seeds, env.env(), design, **options)
+    students = run.students(updates)
+    if isinstance(students, Population):
+        raise UserError(f"{run.path} has a population of specialists for each seed: --cvar is for a single student.")
+    return worst_case(students, run.config.all_seeds, env.env(), design, **options)
 
 
 def _design_of(preset: str, own: DesignSpace) -> DesignSpace:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -61,7 +60,9 @@ class Controller(eqx.Module):
 
     def ready(self) -> Controller:
         """This student with its encoder made ready, if that can be."""
-        return replace(self, encoder=self.encoder.ready()) if hasattr(self.encoder, "ready") else self
+        if not hasattr(self.encoder, "ready"):
+            return self
+        return eqx.tree_at(lambda student: student.encoder, self, self.encoder.ready())
 
     def act(
         self, memory: tuple[()], obs: Obs, start: Bool[Array, " P"]

@@ -14,7 +14,8 @@ from jaxtyping import Array, Float, Key, PyTree
 from tutelage.curricula.scores import Evidence, mark
 from tutelage.env import Env, Level, State, Suite, TestLevel
 from tutelage.report.facts.runs import Member, Missing
-from tutelage.runs.evaluate import Result, by_level, record
+from tutelage.runs.evaluate import Result, by_level, record, specialists
+from tutelage.student.controller import Population
 from tutelage.student.ppo import PPO
 from tutelage.student.rollout import episodes, gae, rollout
 
@@ -113,5 +114,10 @@ def play(student: PyTree, seed: int, level: TestLevel, attempt: int) -> Episode:
     """One episode; another attempt may draw another level and other actions."""
     key_level, key_play = jax.random.split(jax.random.fold_in(jax.random.key(seed), attempt))
     drawn = jax.tree.map(np.asarray, level.draw(key_level))
+    if isinstance(student, Population):
+        one = TestLevel(level.name, level.env, lambda key: drawn)
+        alone = jax.tree.map(lambda x: np.asarray(x)[None], student)
+        chosen = specialists(alone, [seed], one, 1, key=key_play)
+        student = jax.tree.map(lambda x: x[0], chosen)
     states, outcome = record(student, level.env, drawn, key=key_play)
     return Episode(level.name, seed, bool(outcome.solved), int(outcome.length), drawn, states)
