@@ -1,4 +1,5 @@
 import os
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -21,7 +22,7 @@ if version("jaxlib").startswith("0.10."):
 QUICK.append("--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1024")
 os.environ.setdefault("XLA_FLAGS", " ".join(QUICK))
 
-from jaxtyping import install_import_hook  # noqa: E402
+from jaxtyping import config, install_import_hook  # noqa: E402
 
 # Every shape and type in tutelage's signatures is checked at each call (at each trace, under jit).
 install_import_hook("tutelage", "typechecker.check")
@@ -30,6 +31,14 @@ install_import_hook("tutelage", "typechecker.check")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The long files first: `make test` deals them out in this order, and one at the end would keep it waiting."""
     items.sort(key=lambda item: item.path.parent.name not in ("bipedal", "curricula", "runs"))
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """For tests that trace so much that checking types takes half of their time, which other tests check as well."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(scope="session")

@@ -113,6 +113,13 @@ def test_on_a_package_index_every_link_of_the_readme_is_an_address():
     assert all(target.startswith("https://") for target in targets)
 
 
+def test_docstrings_stand_alone():
+    """None leans on what stands before it."""
+    for file in (ROOT / "src").rglob("*.py"):
+        leaning = re.findall(r'"""(?:The same|Of|Whom)\b.*', file.read_text())
+        assert not leaning, f"{file}: {leaning}"
+
+
 # Commands and options
 
 

@@ -30,7 +30,7 @@ def test_gpus_that_kernels_cannot_be_compiled_for_do_without(monkeypatch) -> Non
     assert run.advance(0.5) is run.one_step(step_by_kernels, 0.5)
 
 
-@pytest.mark.parametrize("tolerance", [0.0, TOLERANCE])
+@pytest.mark.parametrize("tolerance", [TOLERANCE, pytest.param(0.0, marks=pytest.mark.slow)])
 def test_a_step_can_be_lowered_for_a_gpu(tolerance) -> None:
     """All of the physics is made of what kernels can hold."""
     step = jax.jit(partial(step_by_kernels, tolerance))

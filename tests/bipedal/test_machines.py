@@ -128,6 +128,7 @@ def stood(standing):
     return jax.jit(partial(stand, PLAINLY))(*standing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("named", "way"), [(OnCPU(), ON_CPU), (OnGPU(), ON_GPU)], ids=["CPU", "GPU"])
 def test_solvers_find_the_same_by_xla(standing, stood, named, way) -> None:
     have = on(named, partial(stand, way))(*standing)
@@ -165,11 +166,12 @@ def test_nothing_is_fenced_where_no_machine_is_named(standing) -> None:
     assert fenced.count(" div ") > 2 * traced.count(" div ")
 
 
-@pytest.mark.parametrize(("where", "few"), [("gpu", 2), ("nowhere", 10)])
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(("where", "few"), [("gpu", 2), pytest.param("nowhere", 10, marks=pytest.mark.slow)])
 def test_a_step_on_other_machines_does_the_same(monkeypatch, where, few) -> None:
     """Step by step, from the same states, to float rounding, which may decide whether a corner is struck.
 
-    XLA, for which the plain machine is not meant, rounds a value in one way here and in another there.
+    XLA, for which the plain machine is not meant, rounds a value differently from one use to the next.
     """
     moment, _, tiles = some_walkers(8)
     errors = []

@@ -29,6 +29,7 @@ def rollouts(domain: WalkerDomain, seeds: int):
     return jax.vmap(lambda key, student: rollout(key, env, student, pool, QUEUE, STEPS)), (keys, students)
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_a_rollout_of_all_seeds_of_a_device_is_one_kernel(monkeypatch) -> None:
     """Here of two of four seeds, each device's share, with two slots each."""
     monkeypatch.setattr(fast, "kernels_run_here", lambda: True)

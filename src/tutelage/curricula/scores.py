@@ -52,7 +52,7 @@ class StepScore:
     """One estimate from all steps on a level, those of an unfinished episode among them."""
 
     level: Callable[[Evidence, Bool[Array, "T P Q"], Float[Array, "P Q"]], Float[Array, "P Q"]]
-    """Of the evidence, the steps on every entry of the queues, and the best returns on them."""
+    """What it makes of the evidence, the steps on every entry of the queues, and the best returns on them."""
     whole_slots: bool = False
     """It speaks of slots, each of which must play one level: `after_episode` is repeat."""
     of_values: bool = True
@@ -66,7 +66,7 @@ def _episode_mean(e: Evidence, x: Float[Array, "T P"]) -> Float[Array, "T P"]:
 def _max_negative_advantage(
     e: Evidence, on: Bool[Array, "T P Q"], best_return: Float[Array, "P Q"]
 ) -> Float[Array, "P Q"]:
-    """Of levels that were solved at least once: by how much things went worse than they could have, a step."""
+    """By how much things went worse a step than they could have, on levels that were solved at least once; else 0."""
     gap = jnp.where(on, negative_advantage(e)[..., None], 0.0).sum(axis=0) / on.shape[0]
     return jnp.where(e.is_solved(best_return), -gap, 0.0)
 

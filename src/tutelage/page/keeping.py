@@ -43,7 +43,7 @@ class Renewal(NamedTuple):
 
 
 def small(config: BufferConfig) -> BufferConfig:
-    """The same rules for a page's few levels."""
+    """A buffer's rules, for a page's few levels."""
     return replace(config, capacity=CAPACITY)
 
 

@@ -19,9 +19,9 @@ T = TypeVar("T", bound=PyTree)
 
 SEEDS = "seeds"
 EACH = PartitionSpec(SEEDS)
-"""Of this argument, each device has its seeds' share, on the leading axis."""
+"""Each device has its seeds' share of this argument, on the leading axis."""
 ALL = PartitionSpec()
-"""This argument, each device has as it is."""
+"""Each device has this argument as it is."""
 
 
 def check(seeds: int, devices: int) -> None:
