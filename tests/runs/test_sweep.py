@@ -12,6 +12,7 @@ import pytest
 import tutelage as tut
 from runs.sweeps import final_checkpoints, is_midway, opened, tiny_sweep, train_by_hand, wait_for, write
 from toys import jumper, tiny_maze
+from tutelage import cli
 from tutelage.envs.bipedal import WalkerDomain
 from tutelage.errors import UserError
 from tutelage.runs import points, searches
@@ -69,7 +70,7 @@ BAD = {
     "a class": ("method.name=dr", "there is no setting 'method.name'"),
     "not a number": ("ppo.epochs=many", "ppo.epochs cannot be 'many'"),
     "not a whole number": ("ppo.epochs=1.5", "ppo.epochs cannot be 1.5"),
-    "out of range": ("method.buffer.replay_rate=0.5,1.5", "replay_rate must lie in [0, 1], not 1.5"),
+    "out of range": ("method.buffer.replay_rate=0.5,1.5", "must lie in [0, 1], not 1.5"),
     "not finite": ("ppo.learning_rate=NaN", "cannot be nan"),
     "twice": ("seeds=5,5", "names a value of seeds twice"),
     "no value": ("seeds=", "is given as NAME=VALUE"),
@@ -168,7 +169,8 @@ def pretend(folder: Path, name: str, *solved: float, updates: int = 240, finishe
     (run / "checkpoints" / f"{updates if finished else 10:08d}.safetensors").write_bytes(b"")
 
 
-def test_the_best_point_is_the_one_that_validation_levels_choose(tmp_path):
+def test_the_best_point_is_the_one_that_validation_levels_choose(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     sweep = changed_base(tiny_sweep(5), seeds=2)
     folder = opened(sweep, tmp_path / "sweep")
     names = sweep.names
@@ -186,6 +188,10 @@ def test_the_best_point_is_the_one_that_validation_levels_choose(tmp_path):
     assert best(looked).name == names[1]
     assert left(looked) == [names[4]]
     assert best(looked[3:]) is None
+    assert cli.main(["sweep", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert f"Best on validation levels: {folder / names[1]}." in said
+    assert "half of the others were better" in said
 
 
 def test_a_walker_is_chosen_by_what_walkers_are_compared_by(tmp_path):
@@ -248,18 +254,60 @@ def test_a_sweep_that_is_killed_and_started_again_ends_as_if_it_had_not_been(
     assert final_checkpoints(folder, sweep) == by_hand
 
 
-def test_a_point_that_fails_says_why_and_is_tried_again_next_time(tmp_path, sweep):
+def test_a_point_that_fails_says_why_and_is_tried_again_next_time(tmp_path, capsys, sweep):
     folder = opened(sweep, tmp_path / "sweep")
     blocked, done = sweep.names
     (folder / blocked).write_text("a file in the way")
     pretend(folder, done, 0.5)
-    Local().run(folder, left(Watch(folder).look()), lambda: None)
-    looked = Watch(folder).look()
-    assert [p.state for p in looked] == ["failed", "finished"]
-    assert "Not a directory" in looked[0].why
-    assert left(looked) == [blocked]
+    assert cli.main(["sweep", str(folder), "--resume"]) == 2
+    said = capsys.readouterr().err
+    assert f"1 of 2 points failed, see {folder}/*.log; {blocked}: " in said
+    assert "Not a directory" in said
+    assert left(Watch(folder).look()) == [blocked]
 
 
-def test_more_cores_than_there_are_are_refused():
-    with pytest.raises(UserError, match=r"--local.cores must be from 1 to"):
-        Local(cores=4096).places()
+BAD_COMMANDS = {
+    "no methods": (["maze"], "Which methods? As in `tutelage sweep maze --methods"),
+    "unknown": (["moon"], "Unknown sweep 'moon'; known: paper-maze"),
+    "a sweep's settings are given again": (["SWEEP", "--seeds", "3"], "is a sweep already: its settings are in"),
+    "no cores": (["maze", "--methods", "dr", "--ray.cores", "0"], "--ray.cores must be at least 1"),
+    "methods of a search": (["paper-maze", "--methods", "accel"], "--methods goes with an env"),
+    "several values": (["maze", "--methods", "dr", "--set", "seeds=1,2"], "that is what --grid is for"),
+    "too many cores": (["maze", "--methods", "dr", "--local.cores", "4096"], "--local.cores must be from 1 to"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_COMMANDS)
+def test_a_command_that_cannot_be_gets_one_sentence(tmp_path, monkeypatch, capsys, case):
+    monkeypatch.chdir(tmp_path)
+    args, says = BAD_COMMANDS[case]
+    opened(tiny_sweep(), tmp_path / "SWEEP")
+    assert cli.main(["sweep", *args]) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1
+
+
+def test_a_sweep_that_is_printed_is_one_that_can_be_given(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    args = [
+        "sweep",
+        "maze",
+        "--methods",
+        "accel,dr",
+        "--grid",
+        "ppo.epochs=1,2",
+        "--grid",
+        "ppo.clip=0.1",
+        "--seeds",
+        "3",
+        "--print-config",
+    ]
+    assert cli.main(args) == 0
+    (tmp_path / "mine.json").write_text(capsys.readouterr().out)
+    assert sweeps.load(tmp_path / "mine.json") == of_presets(
+        "ppo.epochs=1,2", "ppo.clip=0.1", methods=["accel", "dr"], seeds=3
+    )
+    assert cli.main(["sweep", "mine.json", "--print-config"]) == 0
+    assert capsys.readouterr().out == (tmp_path / "mine.json").read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.json"], "nothing is begun"

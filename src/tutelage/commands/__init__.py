@@ -26,6 +26,7 @@ COMMANDS = {
     "eval": Command("RUN", "play held-out levels with what was trained"),
     "levels": Command("RUN", "the levels a run found, and where they came from"),
     "export": Command("RUN", "its students for others: a folder in Hugging Face's layout, or ONNX"),
+    "sweep": Command("WHAT", "many runs: methods with each combination of some settings, and which is best"),
     "report": Command("RUN…", "runs side by side: statistics, tables and figures on one page"),
     "bench": Command("ENV", "how fast it is on this machine"),
 }

@@ -11,7 +11,7 @@ import re
 import shutil
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin
 
@@ -48,7 +48,17 @@ def parse(shape: Any, args: Sequence[str], command: str, config: Config[Any, Any
     if config is not None:
         changes = {s.name: given.pop(s.name) for s in changing if s.name in given}
         given["config"] = changed(config, changes)
-    return shape(**given)
+    return shape(**_gathered(shape, given))
+
+
+def _gathered(shape: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """The values of fields, of which those with dots in their names are of dataclasses that are fields."""
+    for field in fields(shape):
+        own = [name for name in given if name.startswith(f"{field.name}.")]
+        if own:
+            inner = {name.partition(".")[2]: given.pop(name) for name in own}
+            given[field.name] = changed(field.default, inner, f"{field.name}.")
+    return given
 
 
 class _Parser(argparse.ArgumentParser):
@@ -124,7 +134,7 @@ def _add_option(group: Any, setting: Setting) -> None:
             off = negated(option)
             group.add_argument(off, dest=setting.name, action="store_false", help=argparse.SUPPRESS)
     else:
-        several = {"nargs": "*"} if _is_tuple(setting) else {}
+        several = {"nargs": "*", "action": "extend"} if _is_tuple(setting) else {}
         word = _shown(setting).word
         group.add_argument(option, dest=setting.name, type=_reader(setting), metavar=word, help=help_text, **several)
 

@@ -21,6 +21,8 @@ class Resume:
     """A run directory."""
     updates: Number = None
     """Student updates to train for in all, from here on; as the run's config says if not given."""
+    devices: Number = None
+    """Devices of this host that the seeds are spread over, evenly; as many as before if not given."""
     domain: DomainName = None
     """The env of your own that the run was made with."""
 
@@ -34,5 +36,5 @@ def run(command: Resume) -> None:
     """Trains on."""
     domain = domains.load(command.domain)
     with Watch(Run(command.run, domain).config, command.run) as watch:
-        options = {"updates": command.updates, "on_progress": watch, "warn": watch.terminal.warn}
-        train.resume(command.run, domain=domain, **options)
+        options = {"updates": command.updates, "devices": command.devices}
+        train.resume(command.run, domain=domain, on_progress=watch, warn=watch.terminal.warn, **options)

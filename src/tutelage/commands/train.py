@@ -35,6 +35,8 @@ class Train:
     resume: bool = False
     """Begin, or go on with what there is of this training in the run directory: one command to be given again and again
     until it says that the run is finished."""
+    devices: int = 1
+    """Devices of this host that the seeds are spread over, evenly."""
     yes: bool = False
     """Train for however long it takes; without, a training of more than a day asks first."""
     print_config: bool = False
@@ -59,7 +61,8 @@ def run(command: Train) -> None:
         print(json.dumps(configs.to_json(config, presets.method_name(config.method)), indent=2))
         return
     with training.Watch(config, path, asks=not command.yes) as watch:
-        runs.train(config, path, resume=command.resume, on_progress=watch, warn=watch.terminal.warn)
+        options = {"resume": command.resume, "devices": command.devices}
+        runs.train(config, path, on_progress=watch, warn=watch.terminal.warn, **options)
 
 
 def _starting_point(args: Sequence[str]) -> tuple[str, Config[Any, Any], list[str]]:

@@ -155,11 +155,15 @@ class Watch:
         """All points, in the order of the sweep."""
         return [self._look(name, config) for name, config in self.configs.items()]
 
+    def scores(self, name: str) -> list[tuple[int, Summary]]:
+        """A point's score at each look at the validation levels that all its seeds have taken, and when that was."""
+        self._followers[name].read()
+        return self._followers[name].means(self.configs[name].seeds)
+
     def _look(self, name: str, config: Config) -> Point:
         if name in self._over:
             return self._over[name]
-        self._followers[name].read()
-        means = self._followers[name].means(config.seeds)
+        means = self.scores(name)
         score = means[-1][1] if means else None
         state, done, why = _state(self.folder, name, config)
         point = Point(name, state, max(done, self._followers[name].updates), config.updates, score, why)

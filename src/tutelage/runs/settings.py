@@ -68,6 +68,11 @@ def plain(kind: Any) -> Any:
     return kind
 
 
+def bare(kind: Any) -> Any:
+    """A kind without annotations."""
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+
+
 def is_plain(kind: Any) -> bool:
     """Whether a value of this kind can be read from words: one of a few types, a choice, or a tuple of such."""
     kind = plain(kind)

@@ -7,21 +7,20 @@ begin or go on with (`points.work`).
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import itertools
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from tutelage.env import Domain
-from tutelage.errors import UserError, shown
+from tutelage.errors import UserError, nearest, shown
 from tutelage.runs import config as configs
-from tutelage.runs import presets
+from tutelage.runs import presets, settings
 from tutelage.runs.config import Config
 from tutelage.runs.lock import Lock
 from tutelage.runs.storage import Damaged, make_folder, parse_json, read_json, write_atomically
@@ -57,13 +56,13 @@ class Sweep:
     def of_presets(
         env: str,
         methods: Sequence[str],
-        settings: Mapping[str, Value] | None = None,
+        shared: Mapping[str, Value] | None = None,
         grid: Mapping[str, tuple[Value, ...]] | None = None,
     ) -> Sweep:
         """Methods' presets on an env, with settings that all points share."""
         if len(set(methods)) < len(methods):
             raise UserError(f"A method is named twice in {', '.join(methods)}.")
-        return Sweep({m: changed(presets.preset(env, m), settings or {}) for m in methods}, grid or {})
+        return Sweep({m: changed(presets.preset(env, m), shared or {}) for m in methods}, grid or {})
 
     def __len__(self) -> int:
         return len(self.bases) * math.prod(len(values) for values in self.grid.values())
@@ -191,48 +190,20 @@ def _difference(there: Sweep, here: Sweep) -> str | None:
 # Settings by name
 
 
-def changed(config: Config, settings: Mapping[str, Value]) -> Config:
+def changed(config: Config, values: Mapping[str, Value]) -> Config:
     """The config with some settings, by dotted names, each of the type that it must have."""
-    known = set(_settings(config))
-    for name in settings:
+    known = {setting.name: setting for setting in settings.settings(config)}
+    for name in values:
         if name not in known:
             raise UserError(_unknown(name, known))
-    try:
-        return _with(config, settings, "")
-    except ValueError as error:
-        raise UserError(str(error)) from error
+    changes = {name: configs.typed(settings.bare(known[name].kind), value, name) for name, value in values.items()}
+    return settings.changed(config, changes)
 
 
-def _with(owner: Any, settings: Mapping[str, Value], where: str) -> Any:
-    """A dataclass with some settings of it and of those it is made of, all at once."""
-    parts: dict[str, dict[str, Value]] = {}
-    for name, value in settings.items():
-        first, _, rest = name.partition(".")
-        parts.setdefault(first, {})[rest] = value
-    hints = get_type_hints(type(owner))
-    new = {
-        name: configs.typed(hints[name], inner[""], where + name)
-        if "" in inner
-        else _with(getattr(owner, name), inner, f"{where}{name}.")
-        for name, inner in parts.items()
-    }
-    return dataclasses.replace(owner, **new)
-
-
-def _settings(value: Any, where: str = "") -> Iterator[str]:
-    """The dotted names of all settings in a config."""
-    for field in dataclasses.fields(value):
-        inner, name = getattr(value, field.name), f"{where}{field.name}"
-        if dataclasses.is_dataclass(inner):
-            yield from _settings(inner, f"{name}.")
-        elif inner is None or isinstance(inner, bool | int | float | str):
-            yield name
-
-
-def _unknown(name: str, known: set[str]) -> str:
+def _unknown(name: str, known: Iterable[str]) -> str:
     """There is no such setting, but perhaps one that is spelled much like it, or ends in the same word."""
     last = name.rpartition(".")[2]
-    alike = [*difflib.get_close_matches(name, sorted(known), 1), *sorted(n for n in known if n.endswith(f".{last}"))]
+    alike = [*nearest(name, sorted(known)), *sorted(n for n in known if n.endswith(f".{last}"))]
     return f"there is no setting {shown(name)}" + (f"; did you mean {alike[0]}?" if alike else ".")
 
 

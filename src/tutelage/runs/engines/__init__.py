@@ -6,6 +6,7 @@ however often it was killed, and leaves all there is to know of it in its folder
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -20,7 +21,8 @@ class Engine(Protocol):
         ...
 
 
-def variables(cores: int, gpus: float) -> dict[str, str]:
-    """The environment of a point with so many processors, and so much of a GPU."""
-    shared = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"} if 0 < gpus < 1 else {}
-    return {"NPROC": str(cores), **shared}
+def begin_with(cores: int, gpus: float = 1.0) -> None:
+    """Tells JAX, which must not have begun, how many processors this process has, and whether a GPU is its alone."""
+    os.environ["NPROC"] = str(cores)
+    if 0 < gpus < 1:
+        os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"

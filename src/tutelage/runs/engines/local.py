@@ -43,6 +43,10 @@ class Local:
     cores: int = 1
     """Processors of a process, where there is no GPU. How many they are, not which, may change how numbers round."""
 
+    def __post_init__(self):
+        if self.side_by_side < 1 or self.cores < 1:
+            raise ValueError("`side_by_side` and `cores` must be at least 1.")
+
     def run(self, folder: Path, names: Sequence[str], tick: Callable[[], None]) -> None:
         """Works off the points; after a signal, begins no more and waits for the checkpoints of those at work."""
         places = self.places()
@@ -65,7 +69,7 @@ class Local:
             quiet = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"} if self.side_by_side > 1 else {}
             return [Place({"CUDA_VISIBLE_DEVICES": gpu, **quiet}) for gpu in found for _ in range(self.side_by_side)]
         there = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
-        if not 1 <= self.cores <= len(there):
+        if self.cores > len(there):
             raise UserError(f"--local.cores must be from 1 to {len(there)}, the processors here, not {self.cores}.")
         parts = [tuple(there[k : k + self.cores]) for k in range(0, len(there) - self.cores + 1, self.cores)]
         return [Place({"NPROC": str(self.cores)}, part) for part in parts]
