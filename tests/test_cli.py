@@ -4,6 +4,8 @@ import ast
 import io
 import json
 import re
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from rich.console import Console
 
 import tutelage as tut
-from toys import tiny_maze
+from toys import jumper, tiny_maze
 from tutelage import cli, commands
 from tutelage.commands.options import free_path
 from tutelage.console import StatusLine, levels_table
@@ -21,6 +23,7 @@ from tutelage.runs import evaluate, presets
 from tutelage.runs import train as training
 from tutelage.runs.browse import Found
 from tutelage.runs.evaluations import Subject
+from tutelage.runs.signals import Interrupted
 
 SMALL = "--env.size 5 --env.max-steps 20 --student.no-memory --student.hidden 16 --student.head 8 --slots 8 --steps 24"
 SHORT = "--method.buffer.capacity 24 --ppo.epochs 1 --updates 4 --log-every 2 --checkpoint-every 2 --eval-every 0"
@@ -287,6 +290,13 @@ def test_a_level_that_does_not_fit_is_refused(capsys, run, tmp_path, text, says)
     assert says in err
 
 
+def test_the_presets_of_one_env_are_listed(capsys):
+    code, out, _ = call(capsys, "presets", "lava")
+    assert code == 0
+    assert "lava/small" in out
+    assert "maze/" not in out
+
+
 def test_presets_are_listed_and_printed_as_configs(capsys, tmp_path):
     _, out, _ = call(capsys, "presets")
     for name in ("maze/dr", "maze/plr", "maze/robust-plr", "maze/accel", "maze/accel-dr", "maze/no-editor"):
@@ -322,6 +332,19 @@ def test_ctrl_c_says_how_to_go_on(capsys, monkeypatch):
     assert "tutelage resume" in err
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2])
+def test_a_run_that_a_signal_stopped_says_how_it_goes_on_and_exits_as_the_signal_would(capsys, monkeypatch, number):
+    sentence = "runs/x stopped at 3 of 10 student updates: `tutelage resume runs/x` goes on with it."
+
+    def stopped(*args, **options):
+        raise Interrupted(number, 3, sentence)
+
+    monkeypatch.setattr(training, "train", stopped)
+    code, out, err = call(capsys, "train", "maze", "accel", *TINY)
+    assert code == 128 + number
+    assert (out, err) == ("", f"{sentence}\n")
+
+
 def test_the_demo_ends_with_a_page(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(presets, "preset", lambda env, method: tiny_maze(updates=4))
     code, out, _ = call(capsys, "demo", "--out", tmp_path / "demo")
@@ -329,6 +352,110 @@ def test_the_demo_ends_with_a_page(capsys, tmp_path, monkeypatch):
     page = (tmp_path / "demo" / "index.html").read_text()
     assert page.startswith("<!doctype html>")
     assert "index.html" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "folder"),
+    [
+        ("maze accel", "runs/maze-accel"),
+        ("maze/accel --seeds 2", "runs/maze-accel"),
+        ("maze demo", "runs/maze-demo"),
+        ("maze/demo --out here", "here"),
+    ],
+)
+def test_runs_are_named_by_their_preset(words, folder):
+    command = commands.module("train").parse(words.split())
+    assert str(command.out) == folder
+    env, method = words.split(" --")[0].replace("/", " ").split()
+    assert command.config.method == tut.preset(env, method).method
+
+
+def test_what_is_to_be_resumed_is_found_again(tmp_path):
+    (tmp_path / "runs" / "maze-demo").mkdir(parents=True)
+    parse = commands.module("train").parse
+    assert str(parse(["maze", "demo"]).out) == "runs/maze-demo-2"
+    assert str(parse(["maze", "demo", "--resume"]).out) == "runs/maze-demo"
+
+
+def test_a_config_is_printed_and_read_from_a_pipe(capsys, tmp_path, monkeypatch):
+    code, out, _ = call(capsys, "train", "maze", "accel", "--seeds", 3, "--ppo.clip", 0.3, "--print-config")
+    assert code == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO(out))
+    code, again, _ = call(capsys, "train", "--seed", 7, "--config", "-", "--print-config")
+    assert code == 0
+    config = configs.parse(again, "it", presets.DOMAINS, presets.METHODS)
+    assert config == tut.preset("maze", "accel", seeds=3, seed=7, ppo=tut.PPO(clip=0.3))
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr("sys.stdin", io.StringIO("{"))
+    code, _, err = call(capsys, "train", "--config", "-")
+    assert code == 2
+    assert "What was piped in cannot be read as a run configuration" in err
+
+
+def test_a_run_is_extended(capsys, run, tmp_path):
+    shutil.copytree(run, tmp_path / "copy")
+    code, out, _ = call(capsys, "resume", tmp_path / "copy", "--updates", 6)
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0].startswith(f"maze/accel, 2 seeds → {tmp_path / 'copy'}, on cpu")
+    assert len(set(lines)) == len(lines), "nothing is said twice"
+    assert tut.Run(tmp_path / "copy").checkpoints[-1] == 6
+    code, _, err = call(capsys, "resume", tmp_path / "copy", "--updates", 5)
+    assert code == 2
+    assert "has done 6 student updates already" in err
+
+
+def test_a_suite_is_listed_and_one_of_its_levels_played(capsys, run):
+    code, out, _ = call(capsys, "eval", run, "--list")
+    assert code == 0
+    for name in ("maze-12", "validation", "small", "Labyrinth", "SBend"):
+        assert name in out
+    before = sorted((run / "evals").iterdir())
+    code, out, _ = call(capsys, "eval", run, "--level", "Spiral", "--episodes", 3)
+    assert code == 0
+    assert "Spiral" in out
+    assert "SBend" not in out
+    assert sorted((run / "evals").iterdir()) == before
+    code, _, err = call(capsys, "eval", run, "--level", "Labyrint")
+    assert code == 2
+    assert "did you mean 'Labyrinth'?" in err
+
+
+def test_one_level_is_played_as_in_its_suite(run):
+    opened = tut.Run(run)
+    name, suite = opened.suite_with("Spiral")
+    whole = evaluate.evaluate(opened.students(), [0, 1], suite[:2], 2)
+    alone = evaluate.evaluate(opened.students(), [0, 1], suite[:2], 2, only="Spiral")
+    assert name == "validation"
+    assert alone == [r for r in whole if r.level == "Spiral"]
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """A run on an env of one's own, with a module beside it that has the env."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "mygame.py").write_text("from toys import jumper\n\nDOMAIN = jumper().env\n")
+    tut.train(jumper(updates=5), folder / "run")
+    return folder
+
+
+def test_a_run_on_an_env_of_ones_own_is_told_its_env(capsys, own, monkeypatch):
+    monkeypatch.chdir(own)
+    monkeypatch.setattr("sys.path", list(sys.path))
+    for line in ("levels run --top 2", "resume run", "eval run --levels l.json --episodes 2", "report run --out page"):
+        if line.startswith("eval"):
+            Path("l.json").write_text('[{"pits": [3, 6]}]')
+        code, out, err = call(capsys, *line.split())
+        assert code == 2, line
+        assert "unknown env 'jumper'" in err
+        assert "--domain MODULE:NAME" in err
+        code, out, err = call(capsys, *line.split(), "--domain", "mygame:DOMAIN")
+        assert code == 0, err
+    code, out, _ = call(capsys, "train", "--config", "run/config.json", "--domain", "mygame:DOMAIN", "--print-config")
+    assert code == 0
+    assert json.loads(out) == json.loads(Path("run/config.json").read_text())
+    code, _, err = call(capsys, "levels", "run", "--domain", "tutelage.envs.maze:MazeDomain")
+    assert code == 2
 
 
 def test_the_default_directory_is_the_first_free_one(tmp_path):

@@ -1,19 +1,25 @@
 """A run killed at any moment and resumed ends as if it had never been killed."""
 
+import dataclasses
+import errno
+import fcntl
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import tutelage as tut
 from toys import jumper
 from tutelage.errors import UserError
-from tutelage.runs import checkpoint
+from tutelage.runs import checkpoint, history, lock
+from tutelage.runs.signals import Interrupted
 
 UPDATES = 40
 KILLS = 10
@@ -120,12 +126,114 @@ def test_a_run_of_which_only_the_newest_checkpoint_was_kept_goes_on(tmp_path, fi
 
 
 def test_a_second_process_is_kept_out(finished):
-    import fcntl
-
-    with (finished.path / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with (finished.path / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(UserError, match="Another process is training"):
             tut.resume(finished.path, domain=finished.config.env)
+
+
+class Msvcrt:
+    """Windows' way of locking, as far as it is used: a byte of an open file, refused if another holds it."""
+
+    LK_NBLCK = 2
+
+    @staticmethod
+    def locking(file: int, mode: int, count: int) -> None:
+        assert (mode, count) == (Msvcrt.LK_NBLCK, 1)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PermissionError(errno.EACCES, "Permission denied") from None
+
+
+def test_a_second_process_is_kept_out_on_windows_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, "sys", SimpleNamespace(platform="win32"))
+    monkeypatch.setitem(sys.modules, "msvcrt", Msvcrt)
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # as where there is none
+    with lock.Lock(tmp_path):
+        assert lock.is_held(tmp_path)
+        with pytest.raises(lock.Occupied, match="Another process is training"), lock.Lock(tmp_path):
+            pass
+    assert not lock.is_held(tmp_path)
+    with lock.Lock(tmp_path):
+        pass
+
+
+def test_nothing_of_the_library_needs_what_windows_has_not():
+    """`fcntl`, `resource` and the like are imported where they are used, and used where they are there."""
+    unix = re.compile(r"^(import|from) (fcntl|resource|termios|pwd|grp|pty)\b", re.MULTILINE)
+    sources = Path(tut.__file__).parent.rglob("*.py")
+    assert not [path for path in sources if unix.search(path.read_text())]
+
+
+# Signals
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2"])
+def test_a_signal_ends_at_the_next_checkpoint(tmp_path, finished, name):
+    """The sentence names the command that goes on with the run, which ends as if nothing had happened."""
+    number, sent = getattr(signal, name), []
+
+    def on_progress(p):
+        if p.updates == 3 and not sent:
+            sent.append(number)
+            os.kill(os.getpid(), number)
+
+    before = signal.getsignal(number)
+    config = dataclasses.replace(finished.config, log_every=3)
+    with pytest.raises(Interrupted) as stop:
+        tut.train(config, tmp_path / "run", on_progress=on_progress)
+    assert stop.value.number == number
+    assert stop.value.updates == 3
+    assert str(stop.value) == (
+        f"{tmp_path / 'run'} stopped at 3 of 10 student updates: `tutelage resume {tmp_path / 'run'}` goes on with it."
+    )
+    assert signal.getsignal(number) == before, "what was there before is there again"
+    assert tut.Run(tmp_path / "run", config.env).checkpoints[-1] == 3
+    assert [line["event"] for line in history.read(tmp_path / "run")] == ["begin", "stop"]
+
+
+def test_a_second_ctrl_c_ends_at_once(tmp_path, finished):
+    def on_progress(p):
+        if p.updates == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+            raise AssertionError("it went on")
+
+    config = dataclasses.replace(finished.config, log_every=2)
+    with pytest.raises(KeyboardInterrupt) as stop:
+        tut.train(config, tmp_path / "run", on_progress=on_progress)
+    assert not isinstance(stop.value, Interrupted)
+    assert tut.Run(tmp_path / "run", config.env).checkpoints == [0]
+
+
+# Longer runs, and the circumstances
+
+
+def test_a_run_that_is_extended_is_one_that_was_straight(tmp_path, finished):
+    short = dataclasses.replace(finished.config, updates=5)
+    tut.train(short, tmp_path / "run")
+    said = []
+    run = tut.resume(tmp_path / "run", domain=short.env, updates=10, warn=said.append)
+    assert said == []
+    assert run.config == finished.config, "the config says how long it is"
+    for kind in ("checkpoints", "levels"):
+        newest = sorted((run.path / kind).iterdir())[-1].name
+        assert (run.path / kind / newest).read_bytes() == (finished.path / kind / newest).read_bytes()
+    with pytest.raises(UserError, match="has done 10 student updates already"):
+        tut.resume(run.path, domain=short.env, updates=7)
+
+
+def test_other_circumstances_are_said_once(tmp_path, finished, monkeypatch):
+    path = tmp_path / "copy"
+    shutil.copytree(finished.path, path)
+    said = []
+    monkeypatch.setattr(history, "_threads", lambda: 99)
+    tut.resume(path, domain=finished.config.env, updates=12, warn=said.append)
+    (sentence,) = said
+    assert re.search(r"Not bit-identical .*: threads \d+ → 99\.", sentence)
+    tut.resume(path, domain=finished.config.env, updates=14, warn=said.append)
+    assert len(said) == 1
 
 
 def test_a_used_directory_is_not_overwritten(finished):

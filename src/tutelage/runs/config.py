@@ -309,7 +309,8 @@ def _say_once(sentence: str) -> None:
 def _named(data: Any, table: Mapping[str, type], what: str) -> Any:
     name = data.get("name") if isinstance(data, dict) else data
     if not isinstance(data, dict) or not isinstance(name, str) or name not in table:
-        raise UserError(f"unknown {what} {shown(name)}; known: {', '.join(table)}.")
+        own = "; one of your own is given as `domain`, or with --domain MODULE:NAME" if what == "env" else ""
+        raise UserError(f"unknown {what} {shown(name)}; known: {', '.join(table)}{own}.")
     return _build(table[name], {k: v for k, v in data.items() if k != "name"}, what + ".")
 
 
