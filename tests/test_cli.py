@@ -138,6 +138,7 @@ BAD = {
         "train maze accel --method.buffer.capacity=0",
         "tutelage: --method.buffer.capacity must be at least 1, not 0.",
     ),
+    "a project of nothing": ("train maze accel --track.project x", "--track.project goes with wandb alone"),
     "no argument": ("eval", "`tutelage eval` wants RUN"),
     "no config of a domain": ("train maze accel --domain own:DOMAIN", "--domain goes with --config"),
     "no domain": ("eval nowhere --domain tutelage.envs.own", "--domain wants a module and a name in it"),
@@ -175,6 +176,15 @@ def test_a_file_that_is_no_config_is_refused(capsys, tmp_path, text):
     code, _, err = call(capsys, "train", "--config", "c.json")
     assert code == 2
     assert "c.json" in err
+
+
+@pytest.mark.parametrize("to", ["tensorboard", "wandb"])
+def test_what_is_not_installed_is_said_before_a_directory_is_made(capsys, tmp_path, monkeypatch, to):
+    monkeypatch.setattr("tutelage.runs.metrics.find_spec", lambda name: None)
+    code, out, err = call(capsys, "train", "maze", "accel", *TINY, "--track", to)
+    assert code == 2
+    assert (out, err) == ("", f"tutelage: --track {to} needs the extra: pip install 'tutelage[track]'.\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_used_directory_is_refused_and_left_alone(capsys, run):

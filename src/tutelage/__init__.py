@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # what _HOMES says, for who reads without running
     from tutelage.envs.own import OwnDomain
     from tutelage.errors import UserError
     from tutelage.runs.config import Config
+    from tutelage.runs.metrics import Track
     from tutelage.runs.presets import preset
     from tutelage.runs.run import Run, load_student
     from tutelage.runs.train import resume, train
@@ -71,6 +72,7 @@ __all__ = [
     "Teacher",
     "TestLevel",
     "Timestep",
+    "Track",
     "UserError",
     "load_student",
     "preset",
@@ -110,6 +112,7 @@ _HOMES = {
     "OwnDomain": "envs.own",
     "UserError": "errors",
     "Config": "runs.config",
+    "Track": "runs.metrics",
     "preset": "runs.presets",
     "Run": "runs.run",
     "load_student": "runs.run",

@@ -17,7 +17,7 @@ from tutelage.statistics import Summary
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     # Two seeds, a validation look, TensorBoard: everything a run may do, once.
-    config = tiny_maze(seeds=2, updates=8, eval_every=4, eval_episodes=2, track="tensorboard")
+    config = tiny_maze(seeds=2, updates=8, eval_every=4, eval_episodes=2, track=tut.Track("tensorboard"))
     return tut.train(config, tmp_path_factory.mktemp("runs") / "maze")
 
 

@@ -150,7 +150,9 @@ def _shown(setting: Setting) -> Shown:
         return next(x for x in get_args(setting.kind) if isinstance(x, Shown))
     kind = get_args(plain(setting.kind))[0] if _is_tuple(setting) else plain(setting.kind)
     choices = get_args(kind) if get_origin(kind) is Literal else None
-    return Shown(f"{{{','.join(map(str, choices))}}}" if choices else kind.__name__.upper())
+    if choices:
+        return Shown(f"{{{','.join(map(str, choices))}}}")
+    return Shown("TEXT" if kind is str else kind.__name__.upper())
 
 
 def _is_tuple(setting: Setting) -> bool:

@@ -18,6 +18,7 @@ from tutelage.curricula.accel import ACCEL
 from tutelage.curricula.classroom import Classroom, Curriculum
 from tutelage.env import Domain, HasFormerFields
 from tutelage.errors import UserError, one_line, reason, shown
+from tutelage.runs.metrics import Track
 from tutelage.runs.settings import as_fields, as_options
 from tutelage.runs.storage import Damaged, parse_json, read_json
 from tutelage.student.es import ES
@@ -97,8 +98,8 @@ class Config(Generic[E, M]):
     """Student updates between checkpoints; the last two are kept."""
     archive_every: int = 5_000
     """Student updates between checkpoints that are kept for good; 0 for none but the final one."""
-    track: Literal["none", "tensorboard", "wandb"] = "none"
-    """Where metrics go besides `metrics.jsonl`; needs the extra `track`."""
+    track: Track = Track()
+    """Where metrics go besides `metrics.jsonl`."""
 
     def __post_init__(self):
         _check_numbers(self)
@@ -258,6 +259,8 @@ def from_json(data: Any, domains: Mapping[str, type], methods: Mapping[str, type
         env = _named(_of_today(data.get("env"), domains), domains, "env")
     method = _named(data.get("method"), methods, "method")
     rest = {k: v for k, v in data.items() if k not in ("format", "env", "method")}
+    if isinstance(rest.get("track"), str):  # as it was while nothing else could be said of it
+        rest["track"] = {**_plain(Track()), "to": rest["track"]}
     return _build(Config, {"env": env, "method": method, **rest}, "")
 
 

@@ -7,18 +7,41 @@ import math
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from tutelage.errors import UserError, reason
+from tutelage.runs.settings import CHIEF
 from tutelage.runs.storage import Damaged, append, copy_aside, read, read_json, read_rows, write_atomically
 
 EXTRAS = {"tensorboard": "tensorboardX", "wandb": "wandb"}
 
 Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Track:
+    """Where metrics go besides `metrics.jsonl`, and under which names Weights & Biases has them."""
+
+    to: Literal["none", "tensorboard", "wandb"] = field(default="none", metadata=CHIEF)
+    """Where metrics go besides `metrics.jsonl`; needs the extra `track`."""
+    project: str = ""
+    """The project at Weights & Biases; what WANDB_PROJECT says, or tutelage, if not given."""
+    entity: str = ""
+    """The user or team; W&B's own default if not given."""
+    group: str = ""
+    """The group that the run is shown in, such as the runs of one experiment; none if not given."""
+    name: str = ""
+    """What the run is called; what WANDB_NAME says, or the name of the run directory, if not given."""
+
+    def __post_init__(self):
+        for said in ("project", "entity", "group", "name"):
+            if getattr(self, said) and self.to != "wandb":
+                raise ValueError(f"`{said}` goes with wandb alone, not with {self.to}.")
 
 
 @runtime_checkable
@@ -81,12 +104,17 @@ class TensorBoard:
 class WeightsAndBiases:
     """One W&B run for the whole program; seeds are told apart by name."""
 
-    def __init__(self, folder: Path, config: Mapping[str, Any]):
+    def __init__(self, folder: Path, track: Track, config: Mapping[str, Any]):
         import wandb  # pyright: ignore[reportMissingImports]
 
-        project = os.environ.get("WANDB_PROJECT", "tutelage")
-        name = os.environ.get("WANDB_NAME", folder.name)
-        settings = dict(project=project, name=name, dir=str(folder), config=dict(config))
+        settings = {
+            "project": track.project or os.environ.get("WANDB_PROJECT", "tutelage"),
+            "name": track.name or os.environ.get("WANDB_NAME", folder.name),
+            "entity": track.entity or None,  # where nothing is said, W&B asks its own variables
+            "group": track.group or None,
+            "dir": str(folder),
+            "config": dict(config),
+        }
         try:
             self._run = wandb.init(**settings, resume="allow", id=_wandb_id(folder))
         except wandb.errors.Error as error:
@@ -119,19 +147,19 @@ def _wandb_id(folder: Path) -> str:
         return drawn
 
 
-def check_extra(track: str) -> None:
+def check_extra(track: Track) -> None:
     """Refuses what is not installed, before anything is written."""
-    if track in EXTRAS and find_spec(EXTRAS[track]) is None:
-        raise UserError(f"--track {track} needs the extra: pip install 'tutelage[track]'.")
+    if track.to in EXTRAS and find_spec(EXTRAS[track.to]) is None:
+        raise UserError(f"--track {track.to} needs the extra: pip install 'tutelage[track]'.")
 
 
-def open_sinks(folder: Path, track: str, config: Mapping[str, Any], since: int = 0) -> list[Sink]:
+def open_sinks(folder: Path, track: Track, config: Mapping[str, Any], since: int = 0) -> list[Sink]:
     """The sinks a run writes to from the student update `since` on."""
     sinks: list[Sink] = [JsonLines(folder / "metrics.jsonl")]
-    if track == "tensorboard":
+    if track.to == "tensorboard":
         sinks.append(TensorBoard(folder / "tensorboard", since))
-    elif track == "wandb":
-        sinks.append(WeightsAndBiases(folder, config))
+    elif track.to == "wandb":
+        sinks.append(WeightsAndBiases(folder, track, config))
     return sinks
 
 

@@ -24,6 +24,9 @@ D = TypeVar("D")
 
 PLAIN = (bool, int, float, str, Path)
 
+CHIEF = {"chief": True}
+"""Marks the field of a dataclass whose option is called as the whole dataclass is: `--track` for `track.to`."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -35,11 +38,14 @@ class Setting:
     help: str
     part: str = ""
     """What the dataclass that it is a field of is for, if that is held by another."""
+    chief: bool = False
+    """Whether its option is called as that dataclass is."""
 
     @property
     def option(self) -> str:
         """What it is called on the command line."""
-        return f"--{self.name.replace('_', '-')}"
+        name = self.name.rpartition(".")[0] if self.chief else self.name
+        return f"--{name.replace('_', '-')}"
 
 
 def settings(of: Any, where: str = "", part: str = "") -> Iterator[Setting]:
@@ -50,7 +56,7 @@ def settings(of: Any, where: str = "", part: str = "") -> Iterator[Setting]:
         kind, value = hints[field.name], _default(field) if cls is of else getattr(of, field.name)
         sentence = sentences.get(field.name, "")
         if is_plain(kind):
-            yield Setting(where + field.name, kind, value, sentence, part)
+            yield Setting(where + field.name, kind, value, sentence, part, "chief" in field.metadata)
         elif dataclasses.is_dataclass(value) and (isinstance(kind, TypeVar) or dataclasses.is_dataclass(plain(kind))):
             yield from settings(value, f"{where}{field.name}.", sentence)
 

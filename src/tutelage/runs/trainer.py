@@ -130,9 +130,9 @@ class Trainer:
 
     def check(self) -> None:
         """Refuses what cannot be trained here, before anything is written or compiled."""
+        metrics.check_extra(self.config.track)
         state = state_template(self.config)
         memory.check(state, self._advance.trace(state, jnp.zeros((), jnp.int32)).jaxpr.jaxpr, self.devices)
-        metrics.check_extra(self.config.track)
         if type(self.config.env) not in presets.DOMAINS.values():
             health.try_env(self.config)
 
@@ -146,7 +146,7 @@ class Trainer:
             target = self._next_stop(done)
             state = self._reach(state, target)
             self._log(state, done, target, sinks)  # at every stop: what a row covers must not depend on a resume
-            if self.config.track != "none" and self._due(self.config.checkpoint_every, target):
+            if self.config.track.to != "none" and self._due(self.config.checkpoint_every, target):
                 self._show_levels(state, target, sinks)
             due = self._due(self.config.checkpoint_every, target) or self._due(self.config.archive_every, target)
             if due or self.requests.received:

@@ -22,7 +22,7 @@ INCIDENTAL = frozenset(
 
 def decisive(config: Config[Any, Any]) -> dict[str, Any]:
     """The settings that decide what is trained, under dotted names: not which seeds, nor what is logged and kept."""
-    return {name: value for name, value in settings(config).items() if name not in INCIDENTAL}
+    return {name: value for name, value in settings(config).items() if name.partition(".")[0] not in INCIDENTAL}
 
 
 def versions() -> dict[str, str]:
