@@ -78,6 +78,15 @@ class Env(Protocol):
         ...
 
 
+@runtime_checkable
+class HasExports(Protocol):
+    """An env whose pictures need more than its state, if they are drawn where there is no Python."""
+
+    def exports(self) -> Mapping[str, tuple[Literal["level", "state"], Callable[[PyTree], PyTree]]]:
+        """Functions of a level or of a state by name, to arrays; `scene` is of a state, what a picture of it shows."""
+        ...
+
+
 class Played(NamedTuple):
     """T steps of P slots: what each saw and did, what came of it, and the env's state in each slot after the last."""
 

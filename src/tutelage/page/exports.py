@@ -1,0 +1,144 @@
+"""What an engine exports: the functions of an env, of its design space and of a student, with their arguments by name.
+
+Every env and every design space has the functions of their protocols. What pictures of it need besides, an env says
+itself (`HasExports`).
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key, PyTree
+
+from tutelage.env import Box, DesignSpace, Discrete, Env, HasExports, Level, Obs, TestLevel
+from tutelage.page.scoring import Episode, Setting, score
+from tutelage.student import distributions
+from tutelage.student.nets import Student
+
+KEY = jax.eval_shape(lambda: jax.random.key(0))
+NUMBER = jax.ShapeDtypeStruct((), jnp.float32)
+COUNT = jax.ShapeDtypeStruct((), jnp.int32)
+FLAG = jax.ShapeDtypeStruct((), jnp.bool_)
+
+
+class Export(NamedTuple):
+    """One function: its arguments, each with the name of its record and shapes, and the names of its results."""
+
+    call: Callable[..., PyTree]
+    takes: Mapping[str, PyTree]
+    gives: tuple[str, ...]
+
+
+Exports = dict[str, Export]
+
+
+class Outcome(NamedTuple):
+    """A step's `Timestep`, but for what is seen."""
+
+    reward: Float[Array, ""]
+    terminated: Array
+    truncated: Array
+
+
+def of_design(design: DesignSpace, edits: Iterable[int]) -> Exports:
+    """Where levels come from, how they change, how they are measured."""
+    level = jax.eval_shape(design.sample, KEY)
+
+    def edit(n: int) -> Export:
+        return Export(lambda key, level: design.edit(key, level, n), {"key": KEY, "level": level}, ("level",))
+
+    return {
+        "sample": Export(design.sample, {"key": KEY}, ("level",)),
+        **{f"edit_{n}": edit(n) for n in sorted(set(edits))},
+        "describe": Export(design.describe, {"level": level}, ("metrics",)),
+    }
+
+
+def of_env(env: Env, level: Level) -> Exports:
+    """How an episode begins, goes on and is judged; and what the env itself adds."""
+    state, _ = jax.eval_shape(env.reset, KEY, level)
+    shapes = {"level": level, "state": state}
+    own = env.exports() if isinstance(env, HasExports) else {}
+    return {
+        "reset": Export(env.reset, {"key": KEY, "level": level}, ("state", "obs")),
+        "step": _step(env, state),
+        "solved": Export(env.solved, {"return": NUMBER}, ("solved",)),
+        **{name: Export(call, {of: shapes[of]}, (name,)) for name, (of, call) in own.items()},
+    }
+
+
+def of_scores(env: Env, longest: int) -> Exports:
+    """What an episode of at most so many steps says of its level."""
+    steps = jax.ShapeDtypeStruct((longest,), jnp.float32)
+    ends = jax.ShapeDtypeStruct((longest,), jnp.bool_)
+    takes = {"episode": Episode(steps, steps, ends, ends), "setting": Setting(NUMBER, NUMBER, NUMBER)}
+    return {"score": Export(partial(score, env), takes, ("scores",))}
+
+
+def of_keys() -> Exports:
+    """One key from which two follow."""
+    return {"split": Export(jax.random.split, {"key": KEY}, ("keys",))}
+
+
+def of_draw(level: TestLevel) -> Export:
+    """Where a held-out level comes from."""
+    return Export(level.draw, {"key": KEY}, ("level",))
+
+
+def of_student(student: Student, actions: Discrete | Box, obs: Obs) -> Exports:
+    """One act of one student that is `ready`, its weights an argument; and the noise that decides it."""
+    weights, rest = eqx.partition(student, eqx.is_array)
+    noise = jax.eval_shape(lambda key: distributions.noise(key, actions, ()), KEY)
+    memory = jax.eval_shape(lambda: student.memory(1))
+
+    def act(weights: PyTree, memory: PyTree, obs: Obs, start: Array, noise: Array) -> PyTree:
+        alone = jax.tree.map(lambda x: x[None], obs)
+        after, policy, value = eqx.combine(weights, rest).act(memory, alone, start[None])
+        thoughts = {**_policy(policy), "value": value[0]}
+        return after, policy.sample(noise[None])[0], thoughts
+
+    shapes = jax.eval_shape(lambda x: x, weights)
+    takes = {"params": shapes, "memory": memory, "obs": obs, "start": FLAG, "noise": noise}
+    draw = lambda key: distributions.noise(key, actions, ())  # noqa: E731
+    return {
+        "act": Export(act, takes, ("memory", "action", "thoughts")),
+        "noise": Export(draw, {"key": KEY}, ("noise",)),
+    }
+
+
+def limited(env: Env, limit: Int[Array, ""]) -> Env:
+    """The env with another time limit, which need not be known yet."""
+    other = copy.copy(env)
+    object.__setattr__(other, "max_steps", limit)  # past the checks of a limit that is known
+    return other
+
+
+def _step(env: Env, state: PyTree) -> Export:
+    """A step; its time limit is an argument, if it is a field of the env."""
+
+    def step(key: Key[Array, ""], state: PyTree, action: PyTree, limit: Array | None = None) -> PyTree:
+        after, seen = (env if limit is None else limited(env, limit)).step(key, state, action)
+        return after, seen.obs, Outcome(seen.reward, seen.terminated, seen.truncated)
+
+    takes = {"key": KEY, "state": state, "action": action_of(env.actions)}
+    free = dataclasses.is_dataclass(env) and any(field.name == "max_steps" for field in dataclasses.fields(env))
+    return Export(step, takes | ({"limit": COUNT} if free else {}), ("state", "obs", "outcome"))
+
+
+def action_of(actions: Discrete | Box) -> Any:
+    """The shape of one action."""
+    return COUNT if isinstance(actions, Discrete) else jax.ShapeDtypeStruct((actions.size,), jnp.float32)
+
+
+def _policy(policy: distributions.Distribution) -> dict[str, Array]:
+    """What a distribution of one says."""
+    if isinstance(policy, distributions.Categorical):
+        return {"probabilities": jax.nn.softmax(policy.logits[0])}
+    return {"mean": policy.mean[0], "std": jnp.exp(policy.log_std[0])}
