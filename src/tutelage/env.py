@@ -7,6 +7,7 @@ Both protocols speak of *one* level and *one* episode; batching is `jax.vmap`'s 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -80,10 +81,19 @@ class Env(Protocol):
 
 @runtime_checkable
 class HasExports(Protocol):
-    """An env whose pictures need more than its state, if they are drawn where there is no Python."""
+    """An env of which engines, its functions as WebAssembly, have more than `reset` and `step`."""
 
-    def exports(self) -> Mapping[str, tuple[Literal["level", "state"], Callable[[PyTree], PyTree]]]:
-        """Functions of a level or of a state by name, to arrays; `scene` is of a state, what a picture of it shows."""
+    def exports(self) -> Mapping[str, tuple[Literal["level", "state"], Callable[[Any], PyTree]]]:
+        """Functions of a level or of a state by name, to arrays. One called `scene` is what a picture of a state needs."""
+        ...
+
+
+@runtime_checkable
+class HasMachines(Protocol):
+    """An env that is computed in other ways on other machines."""
+
+    def by_itself(self) -> AbstractContextManager[None]:
+        """While this lasts, what is traced is for one env that is computed by itself, not by XLA with others."""
         ...
 
 

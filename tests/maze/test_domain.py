@@ -144,7 +144,7 @@ def test_field_of_view_stops_at_walls_when_occluded() -> None:
     level = level_from_rows([".....", "#####", "..S..", "....G", "....."])
     state = state_at(level, x=2, y=2, direction=3)
     envs = [MazeDomain(size=5, see_through=see_through).env() for see_through in (True, False)]
-    shown, hidden = (jax.jit(partial(render.field_of_view, env))(state) for env in envs)
+    shown, hidden = (jax.jit(env.field_of_view)(state) for env in envs)
     assert shown[1, 1:6].all()
     assert hidden[2, 1:6].all()
     assert not hidden[1].any()

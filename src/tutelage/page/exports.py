@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PyTree
 
-from tutelage.env import Box, DesignSpace, Discrete, Env, HasExports, Level, Obs, TestLevel
+from tutelage.env import Box, DesignSpace, Discrete, Env, HasExports, HasMachines, Level, Obs, TestLevel
 from tutelage.page.scoring import Episode, Setting, score
 from tutelage.student import distributions
 from tutelage.student.nets import Student
@@ -66,12 +66,13 @@ def of_env(env: Env, level: Level) -> Exports:
     state, _ = jax.eval_shape(env.reset, KEY, level)
     shapes = {"level": level, "state": state}
     own = env.exports() if isinstance(env, HasExports) else {}
-    return {
+    exports = {
         "reset": Export(env.reset, {"key": KEY, "level": level}, ("state", "obs")),
         "step": _step(env, state),
         "solved": Export(env.solved, {"return": NUMBER}, ("solved",)),
         **{name: Export(call, {of: shapes[of]}, (name,)) for name, (of, call) in own.items()},
     }
+    return {name: export._replace(call=_by_itself(env, export.call)) for name, export in exports.items()}
 
 
 def of_scores(env: Env, longest: int) -> Exports:
@@ -94,7 +95,7 @@ def of_draw(level: TestLevel) -> Export:
 
 def of_student(student: Student, actions: Discrete | Box, obs: Obs) -> Exports:
     """One act of one student that is `ready`, its weights an argument; and the noise that decides it."""
-    weights, rest = eqx.partition(student, eqx.is_array)
+    weights, rest = eqx.partition(student, _is_array)
     noise = jax.eval_shape(lambda key: distributions.noise(key, actions, ()), KEY)
     memory = jax.eval_shape(lambda: student.memory(1))
 
@@ -104,8 +105,7 @@ def of_student(student: Student, actions: Discrete | Box, obs: Obs) -> Exports:
         thoughts = {**_policy(policy), "value": value[0]}
         return after, policy.sample(noise[None])[0], thoughts
 
-    shapes = jax.eval_shape(lambda x: x, weights)
-    takes = {"params": shapes, "memory": memory, "obs": obs, "start": FLAG, "noise": noise}
+    takes = {"params": weights, "memory": memory, "obs": obs, "start": FLAG, "noise": noise}
     draw = lambda key: distributions.noise(key, actions, ())  # noqa: E731
     return {
         "act": Export(act, takes, ("memory", "action", "thoughts")),
@@ -120,6 +120,18 @@ def limited(env: Env, limit: Int[Array, ""]) -> Env:
     return other
 
 
+def _by_itself(env: Env, call: Callable[..., PyTree]) -> Callable[..., PyTree]:
+    """The function for a machine that computes one env."""
+    if not isinstance(env, HasMachines):
+        return call
+
+    def alone(*given: Any) -> PyTree:
+        with env.by_itself():
+            return call(*given)
+
+    return alone
+
+
 def _step(env: Env, state: PyTree) -> Export:
     """A step; its time limit is an argument, if it is a field of the env."""
 
@@ -128,13 +140,21 @@ def _step(env: Env, state: PyTree) -> Export:
         return after, seen.obs, Outcome(seen.reward, seen.terminated, seen.truncated)
 
     takes = {"key": KEY, "state": state, "action": action_of(env.actions)}
-    free = dataclasses.is_dataclass(env) and any(field.name == "max_steps" for field in dataclasses.fields(env))
-    return Export(step, takes | ({"limit": COUNT} if free else {}), ("state", "obs", "outcome"))
+    return Export(step, takes | ({"limit": COUNT} if has_limit(env) else {}), ("state", "obs", "outcome"))
+
+
+def has_limit(env: Env) -> bool:
+    """Whether its time limit is a field."""
+    return dataclasses.is_dataclass(env) and any(field.name == "max_steps" for field in dataclasses.fields(env))
 
 
 def action_of(actions: Discrete | Box) -> Any:
     """The shape of one action."""
     return COUNT if isinstance(actions, Discrete) else jax.ShapeDtypeStruct((actions.size,), jnp.float32)
+
+
+def _is_array(x: Any) -> bool:
+    return eqx.is_array(x) or isinstance(x, jax.ShapeDtypeStruct)
 
 
 def _policy(policy: distributions.Distribution) -> dict[str, Array]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int32, Key
@@ -14,11 +15,23 @@ from tutelage.envs.bipedal import run, terrain
 from tutelage.envs.bipedal.level import WalkerLevel
 from tutelage.envs.bipedal.physics import lidar
 from tutelage.envs.bipedal.physics.begin import begun
-from tutelage.envs.bipedal.physics.body import JOINTS, SCALE, Body, Num, hull_origin
+from tutelage.envs.bipedal.physics.body import (
+    HALF_WIDTH,
+    JOINTS,
+    SCALE,
+    Body,
+    Num,
+    Polygon,
+    hull_origin,
+    hull_polygon,
+    leg_polygon,
+)
 from tutelage.envs.bipedal.physics.contacts import Memory
 from tutelage.envs.bipedal.physics.ground import Ground, Tiles, paved
+from tutelage.envs.bipedal.physics.machine import computed_on
 from tutelage.envs.bipedal.physics.step import TOLERANCE, Efforts, World
 from tutelage.envs.bipedal.physics.velocity import JointImpulse
+from tutelage.envs.bipedal.run.machines import ByItself
 from tutelage.envs.bipedal.run.moment import Moment, packed, unpacked
 from tutelage.envs.bipedal.terrain import FINISH, Rules, Terrain
 from tutelage.errors import listed
@@ -100,9 +113,40 @@ class Walker:
         ground = states.ground[jnp.arange(len(entry)), entry]
         return played._replace(end=WalkerState(*moment, time, ground))
 
+    def exports(self) -> Mapping[str, tuple[Literal["level", "state"], Callable[[Any], Any]]]:
+        """The level's terrain, and what of the walker a picture shows."""
+        return {"terrain": ("level", lambda level: terrain.build(level, self.rules)[0]), "scene": ("state", scene)}
+
+    def by_itself(self) -> AbstractContextManager[None]:
+        """One walker, without the fences and the queues of many."""
+        return computed_on(ByItself())
+
     def solved(self, episode_return: Float[Array, "..."]) -> Bool[Array, "..."]:
         """A return of more than 230."""
         return episode_return > 230
+
+
+class Scene(NamedTuple):
+    """A walker in the world, all in metres: corners of its hull and of its legs, and where its lidar reaches."""
+
+    hull: Float[Array, "5 2"]
+    legs: Float[Array, "4 4 2"]  # upper and lower left, upper and lower right
+    eye: Float[Array, "2"]
+    rays: Float[Array, "10 2"]
+
+
+def scene(state: WalkerState) -> Scene:
+    """What a picture of this moment shows."""
+    hull, *legs = unpacked(Moment(*state[:4])).bodies
+    eye = jnp.stack(hull_origin(hull))
+    shares = lidar.scan(eye[:1], eye[1:], Ground(state.ground[None], jnp.zeros(1, jnp.int32)))[: lidar.RAYS]
+    ends = jnp.array([lidar.END_X, lidar.END_Y]).T[: lidar.RAYS]
+    plates = [leg_polygon(*leg[:3], jnp.float32(HALF_WIDTH[k % 2])) for k, leg in enumerate(legs)]
+    return Scene(_corners(hull_polygon(*hull[:3])), jnp.stack([*map(_corners, plates)]), eye, eye + shares * ends)
+
+
+def _corners(polygon: Polygon) -> Float[Array, "corners 2"]:
+    return jnp.stack([jnp.stack(polygon.x), jnp.stack(polygon.y)], axis=-1)
 
 
 def judge(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -101,6 +102,19 @@ class Maze:
     def solved(self, episode_return: Float[Array, "..."]) -> Bool[Array, "..."]:
         """Whether the goal was reached."""
         return episode_return > 0
+
+    def exports(self) -> Mapping[str, tuple[Literal["level", "state"], Callable[[Any], Any]]]:
+        """What the student sees, for pictures."""
+        return {"scene": ("state", lambda state: {"seen": self.field_of_view(state)})}
+
+    def field_of_view(self, state: MazeState) -> Bool[Array, "rows columns"]:
+        """Which tiles of the maze and its border the student sees."""
+        x, y = view_tiles(state.x, state.y, state.direction, self.view)
+        shown = jnp.ones(x.shape, bool) if self.see_through else visible(~self.look(state, x, y).wall)
+        height, width = self.height + 2, self.width + 2
+        on_map = shown & (x >= -1) & (x <= self.width) & (y >= -1) & (y <= self.height)
+        loc = jnp.where(on_map, (y + 1) * width + x + 1, height * width)
+        return jnp.zeros(height * width, bool).at[loc].set(True, mode="drop").reshape(height, width)
 
     def observe(self, state: MazeState) -> MazeObs:
         """The student's view. Its own tile reads as empty, even on the goal."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, UInt8
+from jaxtyping import Bool, Float, UInt8
 from PIL import Image, ImageDraw
 
-from tutelage.envs.maze.env import Maze, MazeState, view_tiles, visible
+from tutelage.envs.maze.env import Maze, MazeState
 from tutelage.envs.maze.level import MazeLevel
 
 WALL, FLOOR, LINE = (52, 58, 72), (248, 246, 240), (228, 224, 214)
@@ -45,7 +44,7 @@ def draw_state(
 def film(env: Maze, states: MazeState, *, tile: int | None = None) -> list[Picture]:
     """One picture for each of an episode's stacked states `[T, …]`, with the field of view and the trail so far."""
     tile = tile or max(4, min(24, 480 // (2 + max(env.height, env.width))))
-    seen = np.asarray(jax.jit(jax.vmap(partial(field_of_view, env)))(states))
+    seen = np.asarray(jax.jit(jax.vmap(env.field_of_view))(states))
     states = jax.tree.map(np.asarray, states)
     visited, pictures = np.zeros(seen.shape[1:], bool), []
     for t in range(len(seen)):
@@ -53,16 +52,6 @@ def film(env: Maze, states: MazeState, *, tile: int | None = None) -> list[Pictu
         visited[state.y + 1, state.x + 1] = True
         pictures.append(draw_state(state, seen=seen[t], visited=visited, tile=tile))
     return pictures
-
-
-def field_of_view(env: Maze, state: MazeState) -> Bool[Array, "rows columns"]:
-    """Which tiles of the maze and its border the student sees."""
-    x, y = view_tiles(state.x, state.y, state.direction, env.view)
-    shown = jnp.ones(x.shape, bool) if env.see_through else visible(~env.look(state, x, y).wall)
-    height, width = env.height + 2, env.width + 2
-    on_map = shown & (x >= -1) & (x <= env.width) & (y >= -1) & (y <= env.height)
-    loc = jnp.where(on_map, (y + 1) * width + x + 1, height * width)
-    return jnp.zeros(height * width, bool).at[loc].set(True, mode="drop").reshape(height, width)
 
 
 def _ground(walls: Bool[np.ndarray, "h w"], tile: int, seen: TileMask | None = None) -> Picture:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from importlib.resources import files
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple
 
 import jax
 from jaxtyping import PyTree
@@ -21,29 +22,41 @@ RECORDS = 8  # that a function may have
 FRAME = f"char*frame[{RECORDS}];"  # where the records of a call lie, for those to whom parameters are dear
 
 
+class Signature(NamedTuple):
+    """What a function's records are called, and how they lie."""
+
+    takes: dict[str, Layout]
+    gives: dict[str, Layout]
+
+
 class Module:
     """Functions that are exported under their names, constants and places of memory that they share."""
 
     def __init__(self) -> None:
+        self.functions: dict[str, Signature] = {}
         self._constants = Constants()
         self._places = Places()
-        self._functions: list[str] = []
+        self._names: dict[str, str] = {}  # of functions, by their text
 
     def add(
-        self, symbol: str, call: Callable[..., PyTree], takes: Mapping[str, PyTree], gives: Sequence[str]
-    ) -> tuple[dict[str, Layout], dict[str, Layout]]:
-        """Translates a function. Where the layouts of its arguments and of its results are is what comes back.
+        self, name: str, call: Callable[..., PyTree], takes: Mapping[str, PyTree], gives: Sequence[str]
+    ) -> str:
+        """Translates a function, and says under which name it is found: under another's, if they are the same.
 
         A result of the same name as an argument may be written to the very record that the argument is read from.
         """
         closed, shapes = jax.make_jaxpr(call, return_shape=True)(*takes.values())
         results = dict(zip(gives, (shapes,) if len(gives) == 1 else shapes, strict=True))
-        layouts = tuple({name: Layout.of(tree) for name, tree in trees.items()} for trees in (takes, results))
-        self._functions.append(self._written(symbol, closed, *layouts))
-        return layouts
+        layouts = ({record: Layout.of(tree) for record, tree in trees.items()} for trees in (takes, results))
+        signature = Signature(*layouts)
+        text = f"//{'|'.join([*signature.takes, '', *signature.gives])}\n{self._written(closed, signature)}"
+        if text not in self._names:
+            self._names[text] = free_name(name, self.functions)
+            self.functions[self._names[text]] = signature
+        return self._names[text]
 
-    def _written(self, symbol: str, closed: Any, takes: Mapping[str, Layout], gives: Mapping[str, Layout]) -> str:
-        p = Program(self._constants)
+    def _written(self, closed: Any, signature: Signature) -> str:
+        p, (takes, gives) = Program(self._constants), signature
         values = []
         for k, (name, layout) in enumerate(takes.items()):
             values += [_kept(p, value, name in gives) for value in _leaves(p, f"r{k}", layout, "const ")]
@@ -52,21 +65,27 @@ class Module:
             for to in _leaves(p, f"r{k}", layout, ""):
                 p.copy(to, out.pop(0))
         p.close()
-        return _function(symbol, len(takes) + len(gives), written(p.lines, self._places))
+        return written(p.lines, self._places)
 
     def text(self) -> str:
         """All of it in C."""
         prelude = files("tutelage.page.translate").joinpath("prelude.c").read_text()
-        return "\n".join([prelude, FRAME, *self._constants.text.values(), self._places.text(), *self._functions, ""])
+        functions = (_function(name, self.functions[name], text) for text, name in self._names.items())
+        return "\n".join([prelude, FRAME, *self._constants.text.values(), self._places.text(), *functions, ""])
 
 
-def _function(symbol: str, records: int, body: str) -> str:
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name, or the first of name_2, name_3 … that is not taken."""
+    return name if name not in taken else next(f"{name}_{k}" for k in count(2) if f"{name}_{k}" not in taken)
+
+
+def _function(name: str, signature: Signature, body: str) -> str:
     """Under its own name with its records' places as parameters; and without any, the places in the frame."""
-    parameters = ",".join(f"char*r{k}" for k in range(records))
-    places = ",".join(f"frame[{k}]" for k in range(records))
-    export = '__attribute__((export_name("{}"))) void f_{}'
-    bound = f"{export.format(symbol + '_', symbol + '_')}(void){{f_{symbol}({places});}}"
-    return f"{export.format(symbol, symbol)}({parameters}){{\n{body}\n}}\n{bound}"
+    records = range(len(signature.takes) + len(signature.gives))
+    parameters, places = ",".join(f"char*r{k}" for k in records), ",".join(f"frame[{k}]" for k in records)
+    export = '__attribute__((export_name("{0}"))) void f_{0}'
+    bound = f"{export.format(name + '_')}(void){{f_{name}({places});}}"
+    return f"{export.format(name)}({parameters}){{\n{body}\n}}\n{bound}"
 
 
 def _leaves(p: Program, record: str, layout: Layout, const: str) -> list[Value]:

@@ -222,3 +222,4 @@ INLINE int order(float x) {
 SORTED(sorted_float, float, FLOAT_LESS)
 SORTED(sorted_int, int, LESS)
 SORTED(sorted_unsigned, unsigned, LESS)
+SORTED(sorted_byte, unsigned char, LESS)

@@ -13,8 +13,10 @@ from typing import Any
 import jax
 from jaxtyping import Array, Float
 
+from tutelage.envs.bipedal.physics.machine import machine
+from tutelage.envs.bipedal.run.machines import ByItself
 from tutelage.envs.bipedal.run.moment import After, Moment, as_one_batch
-from tutelage.envs.bipedal.run.xla import step_by_xla
+from tutelage.envs.bipedal.run.xla import step_by_itself, step_by_xla
 from tutelage.gpu import kernels_run_here
 
 Step = Callable[[Moment, Float[Array, "*n 4"], Float[Array, "*n 200 8"]], After]
@@ -22,6 +24,8 @@ Step = Callable[[Moment, Float[Array, "*n 4"], Float[Array, "*n 200 8"]], After]
 
 def advance(tolerance: float) -> Step:
     """The step of one walker. Under `vmap` all of them are one batch; on a GPU, that is a few kernels."""
+    if isinstance(machine(), ByItself):
+        return one_step(step_by_itself, tolerance)
     if not kernels_run_here():
         return one_step(step_by_xla, tolerance)
     from tutelage.envs.bipedal.run.kernels import step_by_kernels
@@ -32,7 +36,8 @@ def advance(tolerance: float) -> Step:
 @lru_cache
 def one_step(run: Callable[..., After], tolerance: float) -> Step:
     """The step of one walker, of which many are what `run` makes of them."""
-    return as_one_batch(_traced_once(run, tolerance), alone=_traced_once(step_by_xla, tolerance))
+    alone = step_by_itself if run is step_by_itself else step_by_xla
+    return as_one_batch(_traced_once(run, tolerance), alone=_traced_once(alone, tolerance))
 
 
 @lru_cache

@@ -92,6 +92,44 @@ class OnCPU(_Gathering, _OnAxis):
         return jnp.minimum(jnp.sum(place < jnp.arange(number)[:, None], axis=1), len(waiting) - 1)
 
 
+class ByItself(_OnAxis):
+    """One walker, in a language that computes values in the order of the program, each once: no fences are needed, and
+    what it does not need is not done.
+    """
+
+    def known(self, mask):
+        return anywhere(mask)
+
+    def entry(self, values, k):
+        return values[k] if isinstance(k, int) else lax.dynamic_index_in_dim(values, k, keepdims=False)
+
+    def split(self, values, n, used):
+        return values
+
+    def join(self, parts, n):
+        return parts
+
+    def part(self, parts, k):
+        return jax.tree.map(partial(self.entry, k=k), parts)
+
+    def with_part(self, parts, k, part):
+        return jax.tree.map(lambda v, x: lax.dynamic_update_index_in_dim(v, x, k, 0), parts, part)
+
+    def in_use(self, on):
+        return InUse(_number_in_use(on), None)
+
+    def where_active(self, active, after, before):
+        """The loop ends when the walker is no longer active."""
+        return after
+
+    def for_few(self, wanted, act, given, otherwise, *, share):
+        return lax.cond(anywhere(wanted), lambda given, _: act(given), lambda _, otherwise: otherwise, given, otherwise)
+
+    def for_present(self, there, act, given, otherwise, *, share):
+        none = jnp.full(there.shape, otherwise)
+        return lax.cond(anywhere(there), lambda given: act(given, there), lambda _: none, given)
+
+
 def _over_one(value: Array) -> Array:
     """The value, divided by a one that is not seen to be one."""
     if value.dtype != jnp.float32:

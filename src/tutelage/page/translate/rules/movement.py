@@ -65,7 +65,10 @@ def padded(p: Program, eqn: Equation, x: Value, filling: Value) -> Value:
     return made
 
 
-_SORTED = {"float32": "sorted_float", "int32": "sorted_int", "uint32": "sorted_unsigned"}
+_SORTED = {
+    **{"float32": "sorted_float", "int32": "sorted_int", "uint32": "sorted_unsigned"},
+    **{"uint8": "sorted_byte", "bool": "sorted_byte"},
+}
 
 
 @rule("sort")

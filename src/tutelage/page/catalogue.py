@@ -1,0 +1,178 @@
+"""Which engines there are: one for each shape of env among the domains, and one for each kind of student.
+
+An env engine holds all envs, design spaces and held-out levels whose levels, states and observations lie in memory in
+one way. What several of them have in common it holds once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+from jaxtyping import PyTree
+
+from tutelage.env import Domain, Env, TestLevel
+from tutelage.envs.maze import MazeDomain
+from tutelage.page import exports
+from tutelage.page.exports import KEY, Exports
+from tutelage.page.records import Layout
+from tutelage.runs.config import Config
+from tutelage.runs.presets import DOMAINS, PRESETS
+from tutelage.student.nets import Student
+
+SIDES = (7, 9, 13, 17, 19, 49, 99)  # of mazes: those of the suites
+
+
+class Use(NamedTuple):
+    """Who uses an engine, as it stands in a manifest, and the functions that it asks for."""
+
+    by: dict[str, Any]
+    functions: Exports
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an engine is to hold."""
+
+    name: str
+    uses: tuple[Use, ...]
+
+
+def plans() -> list[Plan]:
+    """All that are shipped."""
+    return [*env_plans(domains()), *student_plans({name: config for name, (_, config) in PRESETS.items()})]
+
+
+def domains() -> list[Domain]:
+    """The domains of all presets, and mazes of the sizes of all suites, without walls or with as many for their size."""
+    of_presets = [domain() for domain in DOMAINS.values()] + [config.env for _, config in PRESETS.values()]
+    sizes = [
+        MazeDomain(size=side, max_steps=2 * (side + 2) ** 2, generator=generator, blocks=blocks)
+        for side in SIDES
+        for generator, blocks in (("variable", 60 * side**2 // 169), ("empty", 0))
+    ]
+    return list(dict.fromkeys([*of_presets, *sizes]))
+
+
+def env_plans(domains: Iterable[Domain]) -> list[Plan]:
+    """Engines for these domains and for the held-out levels of their suites."""
+    members: dict[str, list[_Member]] = defaultdict(list)
+    suites: dict[TestLevel, set[str]] = defaultdict(set)
+    names: dict[str, str] = {}
+    for domain in domains:
+        member = _of_domain(domain)
+        members[member.shape].append(member)
+        names.setdefault(member.shape, domain.name)
+        for suite, tests in domain.suites().items():
+            for test in tests:
+                suites[test].add(suite)
+    for test, of in suites.items():
+        member = _of_level(test, sorted(of))
+        members[member.shape].append(member)
+    shared = [name for name in names.values() if list(names.values()).count(name) > 1]
+    label = {shape: f"{name}-{members[shape][0].size}" if name in shared else name for shape, name in names.items()}
+    return [_env_plan(label[shape], those) for shape, those in members.items() if shape in label]
+
+
+def student_plans(configs: Mapping[str, Config]) -> list[Plan]:
+    """Engines for the students of these configs, each named after the first that has it."""
+    found: dict[str, Plan] = {}
+    for name, config in configs.items():
+        student = student_of(config)
+        env, design = config.env.env(), config.env.design()
+        _, obs = jax.eval_shape(env.reset, KEY, jax.eval_shape(design.sample, KEY))
+        use = Use({"student": described(student)}, exports.of_student(student, env.actions, obs))
+        label = f"student-{name.replace('/', '-')}"
+        found.setdefault(json.dumps(use.by), Plan(label, (use,)))
+    return list(found.values())
+
+
+def student_of(config: Config) -> Student:
+    """A student of this config that is ready to act, with shapes for weights."""
+
+    def build(key: Any) -> Student:
+        env = config.env
+        return config.student.build(env.encoder(key), env.env().actions, key=key).ready()
+
+    return _without_precision(jax.eval_shape(build, KEY))
+
+
+class _Member(NamedTuple):
+    """An env of an engine, in whose place the same with another time limit may stand."""
+
+    by: dict[str, Any]
+    env: Env
+    level: PyTree
+    own: Exports  # besides those of the env
+
+    @property
+    def shape(self) -> str:
+        """What must be equal for envs to be in one engine: how levels, states and observations lie in memory."""
+        trees = (self.level, *jax.eval_shape(self.env.reset, KEY, self.level))
+        return json.dumps([Layout.of(tree).to_json() for tree in trees])
+
+    @property
+    def size(self) -> str:
+        """The size of its levels, in words."""
+        sides = next((x.shape for x in jax.tree.leaves(self.level) if x.shape), ())
+        return str(sides[0]) if len(set(sides)) == 1 else "x".join(map(str, sides))
+
+
+def _of_domain(domain: Domain) -> _Member:
+    env, design = domain.env(), domain.design()
+    by = {"domain": described(domain), "limit": env.max_steps}
+    return _Member(by, env, jax.eval_shape(design.sample, KEY), exports.of_design(design, _edits(domain)))
+
+
+def _of_level(test: TestLevel, suites: list[str]) -> _Member:
+    by = {"level": test.name, "suites": suites, "limit": test.env.max_steps}
+    by |= {"draw": described(test.draw), "env": described(test.env)}
+    return _Member(by, test.env, jax.eval_shape(test.draw, KEY), {"draw": exports.of_draw(test)})
+
+
+def _edits(domain: Domain) -> set[int]:
+    """How many edits in a row the presets of this domain make; and one."""
+    methods = [config.method for _, config in PRESETS.values() if config.env.name == domain.name]
+    return {1, *(getattr(method, "edits", 1) for method in methods)}
+
+
+def _env_plan(name: str, members: list[_Member]) -> Plan:
+    longest = max(member.env.max_steps for member in members)
+    made: dict[Env, Exports] = {}
+
+    def functions(member: _Member) -> Exports:
+        env = _with_limit(member.env, longest)
+        if env not in made:
+            made[env] = exports.of_env(env, member.level) | exports.of_scores(env, longest) | exports.of_keys()
+        return member.own | made[env]
+
+    return Plan(name, tuple(Use(member.by, functions(member)) for member in members))
+
+
+def _with_limit(env: Env, limit: int) -> Env:
+    """The env with this time limit, if engines are given it at each step."""
+    if not exports.has_limit(env):
+        return env
+    return replace(env, max_steps=limit)  # pyright: ignore[reportArgumentType]
+
+
+def described(x: Any) -> Any:
+    """A dataclass, or a pytree of them, as JSON that tells it from others; of arrays their types and shapes."""
+    if dataclasses.is_dataclass(x) and not isinstance(x, type):
+        fields = {f.name: described(getattr(x, f.name)) for f in dataclasses.fields(x)}
+        return {"type": type(x).__name__, **fields}
+    if hasattr(x, "dtype") and hasattr(x, "shape"):
+        return [str(x.dtype), *x.shape]
+    if isinstance(x, tuple | list):
+        return [described(y) for y in x]
+    return x
+
+
+def _without_precision(student: Student) -> Student:
+    """The student without a say on how precise its products are: an engine's are in float32."""
+    return replace(student, products="default") if hasattr(student, "products") else student  # pyright: ignore[reportArgumentType]
