@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -59,24 +59,21 @@ def domains() -> list[Domain]:
     return list(dict.fromkeys([*of_presets, *sizes]))
 
 
-def env_plans(domains: Iterable[Domain]) -> list[Plan]:
-    """Engines for these domains and for the held-out levels of their suites."""
-    members: dict[str, list[_Member]] = defaultdict(list)
-    suites: dict[TestLevel, set[str]] = defaultdict(set)
-    names: dict[str, str] = {}
+def env_plans(domains: Iterable[Domain], *, suites: bool = True) -> list[Plan]:
+    """Engines for these domains and, if so asked, for the held-out levels of their suites."""
+    groups: dict[str, list[_Member]] = defaultdict(list)
+    of: dict[TestLevel, tuple[str, set[str]]] = {}
     for domain in domains:
         member = _of_domain(domain)
-        members[member.shape].append(member)
-        names.setdefault(member.shape, domain.name)
-        for suite, tests in domain.suites().items():
+        groups[member.shape].append(member)
+        for suite, tests in domain.suites().items() if suites else ():
             for test in tests:
-                suites[test].add(suite)
-    for test, of in suites.items():
-        member = _of_level(test, sorted(of))
-        members[member.shape].append(member)
-    shared = [name for name in names.values() if list(names.values()).count(name) > 1]
-    label = {shape: f"{name}-{members[shape][0].size}" if name in shared else name for shape, name in names.items()}
-    return [_env_plan(label[shape], those) for shape, those in members.items() if shape in label]
+                of.setdefault(test, (domain.name, set()))[1].add(suite)
+    for test, (name, members) in of.items():
+        member = _of_level(test, name, sorted(members))
+        groups[member.shape].append(member)
+    names = Counter(group[0].name for group in groups.values())
+    return [_env_plan(_label(group[0], names), group) for group in groups.values()]
 
 
 def student_plans(configs: Mapping[str, Config]) -> list[Plan]:
@@ -105,6 +102,7 @@ def student_of(config: Config) -> Student:
 class _Member(NamedTuple):
     """An env of an engine, in whose place the same with another time limit may stand."""
 
+    name: str  # its domain's
     by: dict[str, Any]
     env: Env
     level: PyTree
@@ -123,16 +121,22 @@ class _Member(NamedTuple):
         return str(sides[0]) if len(set(sides)) == 1 else "x".join(map(str, sides))
 
 
+def _label(member: _Member, names: Counter[str]) -> str:
+    """The name of an engine: if others have the domain's name too, with the size of its levels."""
+    return f"{member.name}-{member.size}" if names[member.name] > 1 else member.name
+
+
 def _of_domain(domain: Domain) -> _Member:
     env, design = domain.env(), domain.design()
     by = {"domain": described(domain), "limit": env.max_steps}
-    return _Member(by, env, jax.eval_shape(design.sample, KEY), exports.of_design(design, _edits(domain)))
+    level = jax.eval_shape(design.sample, KEY)
+    return _Member(domain.name, by, env, level, exports.of_design(design, _edits(domain)))
 
 
-def _of_level(test: TestLevel, suites: list[str]) -> _Member:
+def _of_level(test: TestLevel, name: str, suites: list[str]) -> _Member:
     by = {"level": test.name, "suites": suites, "limit": test.env.max_steps}
     by |= {"draw": described(test.draw), "env": described(test.env)}
-    return _Member(by, test.env, jax.eval_shape(test.draw, KEY), {"draw": exports.of_draw(test)})
+    return _Member(name, by, test.env, jax.eval_shape(test.draw, KEY), {"draw": exports.of_draw(test)})
 
 
 def _edits(domain: Domain) -> set[int]:

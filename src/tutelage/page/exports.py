@@ -34,6 +34,7 @@ class Export(NamedTuple):
     call: Callable[..., PyTree]
     takes: Mapping[str, PyTree]
     gives: tuple[str, ...]
+    often: bool = True  # whether its speed counts for more than its size
 
 
 Exports = dict[str, Export]
@@ -52,10 +53,11 @@ def of_design(design: DesignSpace, edits: Iterable[int]) -> Exports:
     level = jax.eval_shape(design.sample, KEY)
 
     def edit(n: int) -> Export:
-        return Export(lambda key, level: design.edit(key, level, n), {"key": KEY, "level": level}, ("level",))
+        takes = {"key": KEY, "level": level}
+        return Export(lambda key, level: design.edit(key, level, n), takes, ("level",), often=False)
 
     return {
-        "sample": Export(design.sample, {"key": KEY}, ("level",)),
+        "sample": Export(design.sample, {"key": KEY}, ("level",), often=False),
         **{f"edit_{n}": edit(n) for n in sorted(set(edits))},
         "describe": Export(design.describe, {"level": level}, ("metrics",)),
     }
@@ -80,7 +82,7 @@ def of_scores(env: Env, longest: int) -> Exports:
     steps = jax.ShapeDtypeStruct((longest,), jnp.float32)
     ends = jax.ShapeDtypeStruct((longest,), jnp.bool_)
     takes = {"episode": Episode(steps, steps, ends, ends), "setting": Setting(NUMBER, NUMBER, NUMBER)}
-    return {"score": Export(partial(score, env), takes, ("scores",))}
+    return {"score": Export(partial(score, env), takes, ("scores",), often=False)}
 
 
 def of_keys() -> Exports:
@@ -90,7 +92,7 @@ def of_keys() -> Exports:
 
 def of_draw(level: TestLevel) -> Export:
     """Where a held-out level comes from."""
-    return Export(level.draw, {"key": KEY}, ("level",))
+    return Export(level.draw, {"key": KEY}, ("level",), often=False)
 
 
 def of_student(student: Student, actions: Discrete | Box, obs: Obs) -> Exports:

@@ -69,7 +69,9 @@ class Layout:
         out = bytearray(self.size)
         for leaf, value in zip(self.leaves, jax.tree.leaves(tree), strict=True):
             array = np.asarray(jax.random.key_data(value) if _is_key(value) else value)
-            assert (array.shape, str(array.dtype)) == (leaf.shape, leaf.dtype), f"{leaf} is not {array.dtype}{array.shape}"
+            assert (array.shape, str(array.dtype)) == (leaf.shape, leaf.dtype), (
+                f"{leaf} is not {array.dtype}{array.shape}"
+            )
             out[leaf.offset : leaf.offset + leaf.size] = array.tobytes()
         return bytes(out)
 

@@ -29,12 +29,18 @@ class Record:
     def __init__(self, engine: Engine, layout: Layout, at: int) -> None:
         self.engine, self.layout, self.at = engine, layout, at
         self._leaves: dict[str, Leaf] = {leaf.path: leaf for leaf in layout.leaves}
+        self._views: dict[str, np.ndarray] = {}
+        self._memory: np.ndarray | None = None  # that they are views of
 
     def __getitem__(self, path: str) -> np.ndarray:
         """The leaf with this path, as it lies in memory: what is written to it is written there."""
-        leaf = self._leaves[path]
-        begin = self.at + leaf.offset
-        return self.engine.memory[begin : begin + leaf.size].view(leaf.dtype).reshape(leaf.shape)
+        if self._memory is not self.engine.memory:
+            self._memory, self._views = self.engine.memory, {}
+        if path not in self._views:
+            leaf = self._leaves[path]
+            begin = self.at + leaf.offset
+            self._views[path] = self._memory[begin : begin + leaf.size].view(leaf.dtype).reshape(leaf.shape)
+        return self._views[path]
 
     def __setitem__(self, path: str, value: Any) -> None:
         self[path][...] = value

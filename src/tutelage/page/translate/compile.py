@@ -31,7 +31,11 @@ def compiled(text: str, *, simd: bool, optimise: str = "-O3") -> bytes:
         zig = [sys.executable, "-m", "ziglang", "cc", *target, optimise, *EXACT, "-w", "-nostdlib", *linked]
         environment = {"ZIG_LOCAL_CACHE_DIR": folder, "ZIG_GLOBAL_CACHE_DIR": folder}
         run = subprocess.run(
-            [*zig, "-o", str(made), str(source)], capture_output=True, text=True, check=False, env=_environment() | environment
+            [*zig, "-o", str(made), str(source)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=_environment() | environment,
         )
         if run.returncode:
             raise RuntimeError(f"The C compiler refuses an engine: {run.stderr[:2000]}")

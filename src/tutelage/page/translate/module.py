@@ -17,7 +17,6 @@ from tutelage.page.translate.memory import Places, written
 from tutelage.page.translate.program import Constants, Program
 from tutelage.page.translate.values import IN_MEMORY, Value, in_memory
 
-
 RECORDS = 8  # that a function may have
 FRAME = f"char*frame[{RECORDS}];"  # where the records of a call lie, for those to whom parameters are dear
 
@@ -37,23 +36,32 @@ class Module:
         self._constants = Constants()
         self._places = Places()
         self._names: dict[str, str] = {}  # of functions, by their text
+        self._small: set[str] = set()
 
     def add(
-        self, name: str, call: Callable[..., PyTree], takes: Mapping[str, PyTree], gives: Sequence[str]
+        self,
+        name: str,
+        call: Callable[..., PyTree],
+        takes: Mapping[str, PyTree],
+        gives: Sequence[str],
+        often: bool = True,
     ) -> str:
         """Translates a function, and says under which name it is found: under another's, if they are the same.
 
-        A result of the same name as an argument may be written to the very record that the argument is read from.
+        A result of the same name as an argument may be written to the very record that the argument is read from. What
+        is not called `often` is made small rather than fast.
         """
         closed, shapes = jax.make_jaxpr(call, return_shape=True)(*takes.values())
         results = dict(zip(gives, (shapes,) if len(gives) == 1 else shapes, strict=True))
         layouts = ({record: Layout.of(tree) for record, tree in trees.items()} for trees in (takes, results))
         signature = Signature(*layouts)
-        text = f"//{'|'.join([*signature.takes, '', *signature.gives])}\n{self._written(closed, signature)}"
-        if text not in self._names:
-            self._names[text] = free_name(name, self.functions)
-            self.functions[self._names[text]] = signature
-        return self._names[text]
+        body = f"//{'|'.join([*signature.takes, '', *signature.gives])}\n{self._written(closed, signature)}"
+        if body not in self._names:
+            self._names[body] = free_name(name, self.functions)
+            self.functions[self._names[body]] = signature
+            if not often:
+                self._small.add(self._names[body])
+        return self._names[body]
 
     def _written(self, closed: Any, signature: Signature) -> str:
         p, (takes, gives) = Program(self._constants), signature
@@ -70,7 +78,10 @@ class Module:
     def text(self) -> str:
         """All of it in C."""
         prelude = files("tutelage.page.translate").joinpath("prelude.c").read_text()
-        functions = (_function(name, self.functions[name], text) for text, name in self._names.items())
+        functions = (
+            _function(name, self.functions[name], body, "minsize" if name in self._small else "hot")
+            for body, name in self._names.items()
+        )
         return "\n".join([prelude, FRAME, *self._constants.text.values(), self._places.text(), *functions, ""])
 
 
@@ -79,13 +90,13 @@ def free_name(name: str, taken: Container[str]) -> str:
     return name if name not in taken else next(f"{name}_{k}" for k in count(2) if f"{name}_{k}" not in taken)
 
 
-def _function(name: str, signature: Signature, body: str) -> str:
+def _function(name: str, signature: Signature, body: str, how: str) -> str:
     """Under its own name with its records' places as parameters; and without any, the places in the frame."""
     records = range(len(signature.takes) + len(signature.gives))
     parameters, places = ",".join(f"char*r{k}" for k in records), ",".join(f"frame[{k}]" for k in records)
     export = '__attribute__((export_name("{0}"))) void f_{0}'
     bound = f"{export.format(name + '_')}(void){{f_{name}({places});}}"
-    return f"{export.format(name)}({parameters}){{\n{body}\n}}\n{bound}"
+    return f"__attribute__(({how})) {export.format(name)}({parameters}){{\n{body}\n}}\n{bound}"
 
 
 def _leaves(p: Program, record: str, layout: Layout, const: str) -> list[Value]:

@@ -61,34 +61,55 @@ static float frem(float a, float b) {
   return __builtin_copysignf(rest, a);
 }
 
-// 2ⁿ, for n from -126 to 127.
-INLINE float power_of_two(int n) { return fbits((u32)(n + 127) << 23); }
+// The next three are computed as XLA computes them on a CPU, operation by operation: walkers and networks that have the
+// same inputs shall have the same outputs. The polynomials are those of the Cephes library, and of Eigen for tanh. There
+// are no branches, so that loops over them can take four numbers at once.
 
-// eˣ = 2ⁿ·eʳ, with r the rest in ±½ ln 2; without a branch, so that loops over it can take four numbers at once.
+// eˣ = 2ⁿ·eʳ, with r the rest in ±½ ln 2.
 INLINE float fexp(float x) {
-  float y = fmin_(fmax_(x, -87.3f), 88.73f);
-  float n = __builtin_rintf(y * 1.44269504f);
-  float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
-  float p = 1.0f / 5040;
-  p = p * r + 1.0f / 720;
-  p = p * r + 1.0f / 120;
-  p = p * r + 1.0f / 24;
-  p = p * r + 1.0f / 6;
-  p = p * r + 0.5f;
-  p = p * r * r + r + 1.0f;
-  int half = (int)n >> 1;
-  p = p * power_of_two(half) * power_of_two((int)n - half);
-  return x != x ? x : x > 88.72284f ? __builtin_inff() : x < -87.3f ? 0.0f : p;
+  float y = fmin_(fmax_(x, -87.33654785f), 88.72283935f);
+  float n = __builtin_floorf(y * 1.44269504f + 0.5f);
+  float r = (y - n * 0.693359375f) - n * -2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  return x < -87.33654785f ? 0.0f : p * fbits((u32)(ftoi(n) + 127) << 23);
 }
 INLINE float fsigmoid(float x) { return 1.0f / (1.0f + fexp(-x)); }
 INLINE float ftanh(float x) {
-  float z = x * x, p = -5.70498873e-3f;
-  p = p * z + 2.06390888e-2f;
-  p = p * z - 5.37397156e-2f;
-  p = p * z + 1.33314422e-1f;
-  p = p * z - 3.33332819e-1f;
-  float near = p * z * x + x, away = 1.0f - 2.0f / (1.0f + fexp(2.0f * __builtin_fabsf(x)));
-  return z < 0.390625f ? near : __builtin_copysignf(away, x);
+  float y = fmin_(fmax_(x, -7.99881172f), 7.99881172f), z = y * y;
+  float p = -2.76076847742355e-16f;
+  p = p * z + 2.00018790482477e-13f;
+  p = p * z + -8.60467152213735e-11f;
+  p = p * z + 5.12229709037114e-08f;
+  p = p * z + 1.48572235717979e-05f;
+  p = p * z + 6.37261928875436e-04f;
+  p = p * z + 4.89352455891786e-03f;
+  float q = 1.19825839466702e-06f;
+  q = q * z + 1.18534705686654e-04f;
+  q = q * z + 2.26843463243900e-03f;
+  q = q * z + 4.89352518554385e-03f;
+  return __builtin_fabsf(x) < 0.0004f ? x : p * y / q;
+}
+// ln x = n ln 2 + ln m, with m in √½ … √2.
+INLINE float flog(float x) {
+  u32 bits = ubits(fmax_(x, 1.17549435e-38f));
+  float m = fbits((bits & 0x7fffff) | 0x3f000000), n = (float)((int)(bits >> 23) - 127) + 1.0f;
+  int low = m < 0.707106781f;
+  n = low ? n - 1.0f : n;
+  m = low ? (m - 1.0f) + m : m - 1.0f;
+  float z = m * m, w = z * m;
+  float a = (7.0376836292e-2f * m + -1.1514610310e-1f) * m + 1.1676998740e-1f;
+  float b = (-1.2420140846e-1f * m + 1.4249322787e-1f) * m + -1.6668057665e-1f;
+  float c = (2.0000714765e-1f * m + -2.4999993993e-1f) * m + 3.3333331174e-1f;
+  float sum = ((a * w + b) * w + c) * w + n * -2.12194440e-4f;
+  float found = (m - z * 0.5f + sum) + n * 0.693359375f;
+  found = x == __builtin_inff() ? x : x < 1.17549435e-38f ? -__builtin_inff() : found;
+  return x < 0 || x != x ? __builtin_nanf("") : found;
 }
 
 // In double precision, rounded once.
@@ -117,7 +138,6 @@ static double dlog(double x) {
   for (int k = 21; k > 0; k -= 2) sum = sum * z + 1.0 / k;
   return n * 0.6931471805599453 + 2 * s * sum;
 }
-static float flog(float x) { return (float)dlog(x); }
 static float flog1p(float x) {
   double y = x, s = y / (2 + y), z = s * s;
   return __builtin_fabsf(x) < 0.1f ? (float)(2 * s * (1 + z * (1.0 / 3 + z * (1.0 / 5 + z / 7)))) : (float)dlog(1 + y);

@@ -10,7 +10,17 @@ from tutelage.page.translate.values import IN_REGISTER, Value
 
 Text = str | Mapping[str, str]  # for all types; or for floats, signed and unsigned whole numbers, and truths
 
-_COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lt_to": "<", "le_to": "<=", "eq_to": "=="}
+_COMPARED = {
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "lt_to": "<",
+    "le_to": "<=",
+    "eq_to": "==",
+}
 
 TEXTS: dict[str, Text] = {
     "add": "({0}+{1})",

@@ -8,7 +8,7 @@ from functools import reduce
 from tutelage.page.translate.jaxprs import Equation, rule
 from tutelage.page.translate.program import Program
 from tutelage.page.translate.rules.elementwise import TEXTS, kind
-from tutelage.page.translate.values import IN_REGISTER, Value
+from tutelage.page.translate.values import Value
 
 _LOWEST = {"f": "(-__builtin_inff())", "i": "(-2147483647-1)", "u": "0u", "b": "0"}
 _HIGHEST = {"f": "__builtin_inff()", "i": "2147483647", "u": "~0u", "b": "1"}
@@ -21,9 +21,9 @@ _ANY = ("or", dict.fromkeys("iub", "0"))
 _ALL = ("and", {"i": "-1", "u": "~0u", "b": "1"})
 
 _FOLDS = {
-    **{"reduce_sum": _SUM, "reduce_prod": _PRODUCT, "reduce_max": _LARGEST, "reduce_min": _SMALLEST},
-    **{"reduce_or": _ANY, "reduce_and": _ALL},
-    **{"cumsum": _SUM, "cumprod": _PRODUCT, "cummax": _LARGEST, "cummin": _SMALLEST},
+    "reduce_sum": _SUM, "reduce_prod": _PRODUCT, "reduce_max": _LARGEST, "reduce_min": _SMALLEST,
+    "reduce_or": _ANY, "reduce_and": _ALL,
+    "cumsum": _SUM, "cumprod": _PRODUCT, "cummax": _LARGEST, "cummin": _SMALLEST,
 }
 
 

@@ -92,7 +92,9 @@ def unstacked(p: Program, eqn: Equation, x: Value) -> list[Value]:
     """The entries of an axis."""
     axis = eqn.params["axis"]
     one = tuple(1 if k == axis else n for k, n in enumerate(x.shape))
-    return [x.window([n if k == axis else 0 for k in range(len(one))], one).without([axis]) for n in range(x.shape[axis])]
+    return [
+        x.window([n if k == axis else 0 for k in range(len(one))], one).without([axis]) for n in range(x.shape[axis])
+    ]
 
 
 @rule("iota")
