@@ -84,7 +84,7 @@ class HasExports(Protocol):
     """An env of which engines, its functions as WebAssembly, have more than `reset` and `step`."""
 
     def exports(self) -> Mapping[str, tuple[Literal["level", "state"], Callable[[Any], PyTree]]]:
-        """Functions of a level or of a state by name, to arrays. One called `scene` is what a picture of a state needs."""
+        """Functions of a level or of a state by name, to arrays; `scene` is what a picture of a state needs."""
         ...
 
 

@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 import jax
+import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
@@ -130,8 +131,7 @@ class EngineEnv(gymnasium.Env[Any, Any]):
         )
         self._return += reward
         self._show()
-        done = terminated or truncated
-        info = {"solved": bool(self._domain.env().solved(np.float32(self._return)))} if done else {}
+        info = {"solved": self._is_solved()} if terminated or truncated else {}
         return self.seen(play["obs"]), reward, terminated, truncated, info
 
     def render(self) -> np.ndarray | None:
@@ -142,6 +142,13 @@ class EngineEnv(gymnasium.Env[Any, Any]):
         """Closes the window."""
         if self._window:
             self._window.close()
+
+    def _is_solved(self) -> bool:
+        """Whether the episode counts as solved."""
+        judge = self._play.ready("solved")
+        self._play["return"][""] = self._return
+        judge()
+        return bool(self._play["solved"][""])
 
     def _chosen(self, choice: Choice) -> Play:
         """The play of an episode, with its level."""
@@ -250,7 +257,7 @@ class WalkerEnv(EngineEnv):
         state = play["state"]
         pose = np.stack([state["bodies.x"], state["bodies.y"], state["bodies.angle"]], axis=-1)
         lidar = play["obs"][""][None, -10:]
-        return walker_pictures.film(unpaved(state["ground"].copy()), pose[None], lidar=lidar)[0]
+        return walker_pictures.film(unpaved(jnp.asarray(state["ground"])), pose[None], lidar=lidar)[0]
 
     def level_of(self, choice: Choice) -> Any:
         """A level that may be without a seed; or parameters."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import PyTree
 
+from tutelage.curricula.buffer import BufferConfig
 from tutelage.env import Domain, Env, TestLevel
 from tutelage.envs.maze import MazeDomain
 from tutelage.page import exports
@@ -25,6 +27,7 @@ from tutelage.runs.config import Config
 from tutelage.runs.presets import DOMAINS, PRESETS
 from tutelage.student.nets import Student
 
+LARGEST_KEPT = 1000  # numbers of a level, for an engine to have a buffer of such
 SIDES = (7, 9, 13, 17, 19, 49, 99)  # of mazes: those of the suites
 
 
@@ -49,13 +52,12 @@ def plans() -> list[Plan]:
 
 
 def domains() -> list[Domain]:
-    """The domains of all presets, and mazes of the sizes of all suites, without walls or with as many for their size."""
+    """The domains of all presets, and mazes of the sizes of all suites, with as many walls for their size or none."""
     of_presets = [domain() for domain in DOMAINS.values()] + [config.env for _, config in PRESETS.values()]
-    sizes = [
-        MazeDomain(size=side, max_steps=2 * (side + 2) ** 2, generator=generator, blocks=blocks)
-        for side in SIDES
-        for generator, blocks in (("variable", 60 * side**2 // 169), ("empty", 0))
-    ]
+    sizes = []
+    for side in SIDES:
+        sized = MazeDomain(size=side, max_steps=2 * (side + 2) ** 2, blocks=60 * side**2 // 169)
+        sizes += [sized, replace(sized, generator="empty", blocks=0)]
     return list(dict.fromkeys([*of_presets, *sizes]))
 
 
@@ -94,9 +96,11 @@ def student_of(config: Config) -> Student:
 
     def build(key: Any) -> Student:
         env = config.env
-        return config.student.build(env.encoder(key), env.env().actions, key=key).ready()
+        return student.build(env.encoder(key), env.env().actions, key=key).ready()
 
-    return _without_precision(jax.eval_shape(build, KEY))
+    student = config.student  # without a say on how precise its products are: an engine's are in float32
+    student = replace(student, products="default") if hasattr(student, "products") else student
+    return jax.eval_shape(build, KEY)
 
 
 class _Member(NamedTuple):
@@ -118,7 +122,7 @@ class _Member(NamedTuple):
     def size(self) -> str:
         """The size of its levels, in words."""
         sides = next((x.shape for x in jax.tree.leaves(self.level) if x.shape), ())
-        return str(sides[0]) if len(set(sides)) == 1 else "x".join(map(str, sides))
+        return "x".join(map(str, sides[:1] if len(set(sides)) == 1 else sides))
 
 
 def _label(member: _Member, names: Counter[str]) -> str:
@@ -130,7 +134,10 @@ def _of_domain(domain: Domain) -> _Member:
     env, design = domain.env(), domain.design()
     by = {"domain": described(domain), "limit": env.max_steps}
     level = jax.eval_shape(design.sample, KEY)
-    return _Member(domain.name, by, env, level, exports.of_design(design, _edits(domain)))
+    own = exports.of_design(design, _edits(domain))
+    if sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(level)) <= LARGEST_KEPT:
+        own |= exports.of_keeping(level, _buffer(domain))
+    return _Member(domain.name, by, env, level, own)
 
 
 def _of_level(test: TestLevel, name: str, suites: list[str]) -> _Member:
@@ -143,6 +150,12 @@ def _edits(domain: Domain) -> set[int]:
     """How many edits in a row the presets of this domain make; and one."""
     methods = [config.method for _, config in PRESETS.values() if config.env.name == domain.name]
     return {1, *(getattr(method, "edits", 1) for method in methods)}
+
+
+def _buffer(domain: Domain) -> BufferConfig:
+    """The buffer's rules in the presets of this domain."""
+    methods = [config.method for _, config in PRESETS.values() if config.env.name == domain.name]
+    return next((method.buffer for method in methods if hasattr(method, "buffer")), BufferConfig())
 
 
 def _env_plan(name: str, members: list[_Member]) -> Plan:
@@ -167,16 +180,11 @@ def _with_limit(env: Env, limit: int) -> Env:
 
 def described(x: Any) -> Any:
     """A dataclass, or a pytree of them, as JSON that tells it from others; of arrays their types and shapes."""
+    if hasattr(x, "dtype") and hasattr(x, "shape"):
+        return [str(x.dtype), *x.shape]
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
         fields = {f.name: described(getattr(x, f.name)) for f in dataclasses.fields(x)}
         return {"type": type(x).__name__, **fields}
-    if hasattr(x, "dtype") and hasattr(x, "shape"):
-        return [str(x.dtype), *x.shape]
     if isinstance(x, tuple | list):
         return [described(y) for y in x]
     return x
-
-
-def _without_precision(student: Student) -> Student:
-    """The student without a say on how precise its products are: an engine's are in float32."""
-    return replace(student, products="default") if hasattr(student, "products") else student  # pyright: ignore[reportArgumentType]

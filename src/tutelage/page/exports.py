@@ -17,15 +17,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PyTree
 
+from tutelage.curricula import buffer as buffers
+from tutelage.curricula.buffer import BufferConfig
 from tutelage.env import Box, DesignSpace, Discrete, Env, HasExports, HasMachines, Level, Obs, TestLevel
+from tutelage.page import keeping
+from tutelage.page.keeping import Candidate, Renewal
 from tutelage.page.scoring import Episode, Setting, score
 from tutelage.student import distributions
 from tutelage.student.nets import Student
 
-KEY = jax.eval_shape(lambda: jax.random.key(0))
-NUMBER = jax.ShapeDtypeStruct((), jnp.float32)
-COUNT = jax.ShapeDtypeStruct((), jnp.int32)
-FLAG = jax.ShapeDtypeStruct((), jnp.bool_)
+# Shapes of arguments, which stand for arrays.
+KEY: Any = jax.eval_shape(lambda: jax.random.key(0))
+NUMBER: Any = jax.ShapeDtypeStruct((), jnp.float32)
+COUNT: Any = jax.ShapeDtypeStruct((), jnp.int32)
+FLAG: Any = jax.ShapeDtypeStruct((), jnp.bool_)
 
 
 class Export(NamedTuple):
@@ -63,6 +68,21 @@ def of_design(design: DesignSpace, edits: Iterable[int]) -> Exports:
     }
 
 
+def of_keeping(level: Level, config: BufferConfig) -> Exports:
+    """A small level buffer with these rules, to which levels are offered one at a time."""
+    config = keeping.small(config)
+    buffer = jax.eval_shape(lambda: buffers.empty(level, config))
+    candidate = Candidate(level, COUNT, COUNT, COUNT, NUMBER, NUMBER)
+    renewal = Renewal(COUNT, NUMBER, NUMBER)
+    insert, pick = partial(keeping.insert, config), partial(keeping.pick, config)
+    return {
+        "empty": Export(lambda: buffers.empty(level, config), {}, ("buffer",), often=False),
+        "insert": Export(insert, {"buffer": buffer, "candidate": candidate}, ("buffer", "inserted"), often=False),
+        "pick": Export(pick, {"key": KEY, "buffer": buffer}, ("buffer", "slot"), often=False),
+        "renew": Export(keeping.renew, {"buffer": buffer, "renewal": renewal}, ("buffer",), often=False),
+    }
+
+
 def of_env(env: Env, level: Level) -> Exports:
     """How an episode begins, goes on and is judged; and what the env itself adds."""
     state, _ = jax.eval_shape(env.reset, KEY, level)
@@ -79,9 +99,13 @@ def of_env(env: Env, level: Level) -> Exports:
 
 def of_scores(env: Env, longest: int) -> Exports:
     """What an episode of at most so many steps says of its level."""
-    steps = jax.ShapeDtypeStruct((longest,), jnp.float32)
-    ends = jax.ShapeDtypeStruct((longest,), jnp.bool_)
-    takes = {"episode": Episode(steps, steps, ends, ends), "setting": Setting(NUMBER, NUMBER, NUMBER)}
+
+    def zeros() -> tuple[Episode, Setting]:
+        numbers, flags, number = jnp.zeros(longest), jnp.zeros(longest, bool), jnp.zeros(())
+        return Episode(numbers, numbers, numbers, flags, flags), Setting(number, number, number, number)
+
+    episode, setting = jax.eval_shape(zeros)
+    takes = {"episode": episode, "setting": setting}
     return {"score": Export(partial(score, env), takes, ("scores",), often=False)}
 
 
@@ -104,7 +128,7 @@ def of_student(student: Student, actions: Discrete | Box, obs: Obs) -> Exports:
     def act(weights: PyTree, memory: PyTree, obs: Obs, start: Array, noise: Array) -> PyTree:
         alone = jax.tree.map(lambda x: x[None], obs)
         after, policy, value = eqx.combine(weights, rest).act(memory, alone, start[None])
-        thoughts = {**_policy(policy), "value": value[0]}
+        thoughts = _policy(policy) | {"value": value[0]}
         return after, policy.sample(noise[None])[0], thoughts
 
     takes = {"params": weights, "memory": memory, "obs": obs, "start": FLAG, "noise": noise}
@@ -163,4 +187,6 @@ def _policy(policy: distributions.Distribution) -> dict[str, Array]:
     """What a distribution of one says."""
     if isinstance(policy, distributions.Categorical):
         return {"probabilities": jax.nn.softmax(policy.logits[0])}
-    return {"mean": policy.mean[0], "std": jnp.exp(policy.log_std[0])}
+    if isinstance(policy, distributions.Gaussian):
+        return {"mean": policy.mean[0], "std": jnp.exp(policy.log_std[0])}
+    return {}

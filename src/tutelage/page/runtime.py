@@ -30,7 +30,7 @@ class Record:
         self.engine, self.layout, self.at = engine, layout, at
         self._leaves: dict[str, Leaf] = {leaf.path: leaf for leaf in layout.leaves}
         self._views: dict[str, np.ndarray] = {}
-        self._memory: np.ndarray | None = None  # that they are views of
+        self._memory = engine.memory  # that they are views of
 
     def __getitem__(self, path: str) -> np.ndarray:
         """The leaf with this path, as it lies in memory: what is written to it is written there."""
@@ -61,7 +61,7 @@ class Record:
         self.bytes[:] = np.frombuffer(self.layout.pack(tree), np.uint8)
         return self
 
-    def values(self) -> list[np.ndarray]:
+    def values(self) -> list[Any]:
         """Copies of its leaves in their order."""
         return [self[leaf.path].copy() for leaf in self.layout.leaves]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -10,22 +11,25 @@ from jaxtyping import Array, Bool, Float, Int32
 from tutelage.curricula.scores import Evidence, mark
 from tutelage.env import Env
 from tutelage.student.rollout import Rollout, episodes, gae
+from tutelage.student.scaling import CLIP
 
 
 class Episode(NamedTuple):
     """An episode step by step; zeros after its end."""
 
     value: Float[Array, " T"]
+    next_value: Float[Array, " T"]  # of what was seen after the step, if students bootstrap; else zeros
     reward: Float[Array, " T"]
     terminated: Bool[Array, " T"]
     truncated: Bool[Array, " T"]
 
 
 class Setting(NamedTuple):
-    """What scores depend on besides: PPO's two discounts, and the best return known of the level before."""
+    """What scores depend on besides: PPO's two discounts, what it divides rewards by, and the level's best return."""
 
     discount: Float[Array, ""]
     gae_lambda: Float[Array, ""]
+    scale: Float[Array, ""]
     best_return: Float[Array, ""]
 
 
@@ -43,9 +47,10 @@ class Scores(NamedTuple):
 
 
 def score(env: Env, episode: Episode, setting: Setting) -> Scores:
-    """The episode as the rollout of one slot in which its level is played once; without bootstrapping."""
+    """The episode as the rollout of one slot in which its level is played once."""
     rollout = _alone(episode)
-    advantage, _ = gae(rollout, discount=setting.discount, gae_lambda=setting.gae_lambda)  # pyright: ignore[reportArgumentType]
+    learnt = replace(rollout, reward=jnp.clip(rollout.reward / setting.scale, -CLIP, CLIP))
+    advantage, _ = gae(learnt, discount=setting.discount, gae_lambda=setting.gae_lambda, bootstrap=True)  # pyright: ignore[reportArgumentType]
     played = episodes(rollout)
     solved = env.solved(played.returns)
     evidence = Evidence(rollout, played, advantage, solved)
@@ -69,7 +74,7 @@ def _alone(episode: Episode) -> Rollout:
         action=None,
         log_prob=jnp.zeros((steps, 1)),
         value=column(episode.value),
-        next_value=None,
+        next_value=column(episode.next_value),
         reward=column(episode.reward),
         terminated=column(episode.terminated),
         truncated=column(episode.truncated),

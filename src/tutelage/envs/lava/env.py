@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, Int16, Int32, Key
 from tutelage.env import Discrete, Timestep
 from tutelage.envs.lava.hero import roll, shown
 from tutelage.envs.lava.level import SIDE, TILES, LavaLevel
+from tutelage.envs.lava.paths import shortest_path
 from tutelage.errors import listed
 
 # The eight compass moves (dx, dy) in MiniHack's order: N, E, S, W, NE, SE, SW, NW.
@@ -123,6 +125,10 @@ class Lava:
     def solved(self, episode_return: Float[Array, "..."]) -> Bool[Array, "..."]:
         """Whether the goal was reached: if so the return is at least 1 − 0.01·99, if not at most 0."""
         return episode_return > PENALTY / 2
+
+    def exports(self) -> Mapping[str, tuple[Literal["level", "state"], Callable[[Any], Any]]]:
+        """A shortest path."""
+        return {"path": ("level", shortest_path)}
 
     def observe(self, state: LavaState) -> LavaObs:
         """The room, its surroundings as far as the crop reaches, and the status line."""

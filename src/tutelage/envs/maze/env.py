@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, Int32, Key, UInt8
 from tutelage.env import Discrete, Timestep
 from tutelage.envs.grid import EMPTY_CODE, GOAL_CODE, UNSEEN_CODE, WALL_CODE, decode
 from tutelage.envs.maze.level import MazeLevel, random_direction
+from tutelage.envs.maze.paths import shortest_path
 
 LEFT, RIGHT, FORWARD = 0, 1, 2  # pick up, drop, toggle and done pass the time and change nothing
 
@@ -104,8 +105,9 @@ class Maze:
         return episode_return > 0
 
     def exports(self) -> Mapping[str, tuple[Literal["level", "state"], Callable[[Any], Any]]]:
-        """What the student sees, for pictures."""
-        return {"scene": ("state", lambda state: {"seen": self.field_of_view(state)})}
+        """What the student sees, and a shortest path."""
+        seen = lambda state: {"seen": self.field_of_view(state)}  # noqa: E731
+        return {"scene": ("state", seen), "path": ("level", shortest_path)}
 
     def field_of_view(self, state: MazeState) -> Bool[Array, "rows columns"]:
         """Which tiles of the maze and its border the student sees."""

@@ -16,8 +16,14 @@ import numpy as np
 Shape = tuple[int, ...]
 
 IN_MEMORY = {
-    "float32": "float", "int32": "int", "uint32": "unsigned", "int16": "short", "uint16": "unsigned short",
-    "int8": "signed char", "uint8": "unsigned char", "bool": "unsigned char",
+    "float32": "float",
+    "int32": "int",
+    "uint32": "unsigned",
+    "int16": "short",
+    "uint16": "unsigned short",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "bool": "unsigned char",
 }
 IN_REGISTER = {**IN_MEMORY, "bool": "int"}
 

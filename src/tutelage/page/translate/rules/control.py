@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tutelage.page.translate.jaxprs import Equation, called, rule
 from tutelage.page.translate.program import Program
 from tutelage.page.translate.values import Value, scalar
 
 _CALLS = {
-    "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "checkpoint": "jaxpr",
-    "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "custom_vmap_call": "call",
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "checkpoint": "jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "custom_vmap_call": "call",
 }
 
 
@@ -34,8 +41,8 @@ def loop(p: Program, eqn: Equation, *values: Value) -> list[Value]:
 
 
 @rule("scan")
-def scan(p: Program, eqn: Equation, *values: Value) -> list[Value | None]:
-    """For each entry of some arrays."""
+def scan(p: Program, eqn: Equation, *values: Value) -> list[Any]:
+    """For each entry of some arrays; there are none of results that are not needed."""
     n, m = eqn.params["num_consts"], eqn.params["num_carry"]
     constants, first, rows = values[:n], values[n : n + m], values[n + m :]
     state = [p.owned(value) for value in first]

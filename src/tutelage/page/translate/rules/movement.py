@@ -66,8 +66,11 @@ def padded(p: Program, eqn: Equation, x: Value, filling: Value) -> Value:
 
 
 _SORTED = {
-    "float32": "sorted_float", "int32": "sorted_int", "uint32": "sorted_unsigned",
-    "uint8": "sorted_byte", "bool": "sorted_byte",
+    "float32": "sorted_float",
+    "int32": "sorted_int",
+    "uint32": "sorted_unsigned",
+    "uint8": "sorted_byte",
+    "bool": "sorted_byte",
 }
 
 

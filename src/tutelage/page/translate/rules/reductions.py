@@ -21,9 +21,16 @@ _ANY = ("or", dict.fromkeys("iub", "0"))
 _ALL = ("and", {"i": "-1", "u": "~0u", "b": "1"})
 
 _FOLDS = {
-    "reduce_sum": _SUM, "reduce_prod": _PRODUCT, "reduce_max": _LARGEST, "reduce_min": _SMALLEST,
-    "reduce_or": _ANY, "reduce_and": _ALL,
-    "cumsum": _SUM, "cumprod": _PRODUCT, "cummax": _LARGEST, "cummin": _SMALLEST,
+    "reduce_sum": _SUM,
+    "reduce_prod": _PRODUCT,
+    "reduce_max": _LARGEST,
+    "reduce_min": _SMALLEST,
+    "reduce_or": _ANY,
+    "reduce_and": _ALL,
+    "cumsum": _SUM,
+    "cumprod": _PRODUCT,
+    "cummax": _LARGEST,
+    "cummin": _SMALLEST,
 }
 
 
