@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # -qq: errors only. Runs through `python -m`, so that a long path to this folder cannot break a script's first line.
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input -c constraints.txt
 
-.PHONY: help demo test slow lint types format docs release bench clean
+.PHONY: help demo test slow lint types format docs engines release bench clean
 
 help:
 	@echo "make demo     train a small student, evaluate it and show what came out"
@@ -18,6 +18,7 @@ help:
 	@echo "make types    basedpyright"
 	@echo "make format   let ruff mend what it can"
 	@echo "make docs     the documentation, built strictly into site/"
+	@echo "make engines  envs and students as WebAssembly, which are kept in the repository, anew"
 	@echo "make release  wheel and source archive, built and checked; publishes nothing (REPOSITORY=https://…)"
 	@echo "make bench    how fast it is on this machine (ENV=maze)"
 	@echo "make clean    remove .venv, caches and build products"
@@ -48,6 +49,10 @@ format: $(VENV)/.installed-test
 
 docs: $(VENV)/.installed-docs
 	@$(BIN)/python docs/build.py
+
+# When what they are made of has changed, tests/page/test_current.py says so.
+engines: $(VENV)/.installed-page
+	@$(BIN)/python -m tutelage.page.build
 
 # Builds, then looks at what was built: the description as a package index shows it, the package as the wheel installs
 # it, and the tests as the source archive has them (TESTS= runs all of them).
@@ -80,7 +85,7 @@ $(VENV)/.installed-test: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP_INSTALL) -e '.[test]'
 	@touch $@ $(VENV)/.installed
 
-$(VENV)/.installed-docs $(VENV)/.installed-release: $(VENV)/.installed-%: pyproject.toml constraints.txt $(VENV)/.installed-test
+$(VENV)/.installed-docs $(VENV)/.installed-page $(VENV)/.installed-release: $(VENV)/.installed-%: pyproject.toml constraints.txt $(VENV)/.installed-test
 	@echo "Installing what '$*' needs …"
 	@$(PIP_INSTALL) -e '.[$*]'
 	@touch $@

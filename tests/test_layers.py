@@ -16,7 +16,8 @@ LAYERS = (
     {"curricula"},
     {"runs"},
     {"__init__"},  # the library's face
-    {"report", "page", "interop", "console"},
+    {"report", "page", "console"},
+    {"interop"},
     {"commands"},
     {"cli"},
     {"__main__"},

@@ -1,4 +1,7 @@
-"""Makes the engines that are shipped: `python -m tutelage.page.build [NAME …]`."""
+"""Makes the engines that are shipped: `python -m tutelage.page.build [--check] [NAME …]`.
+
+With `--check` nothing is made: it says which of them are no longer those of today's functions.
+"""
 
 from __future__ import annotations
 
@@ -111,12 +114,28 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def main(names: Sequence[str]) -> None:
-    """Makes those named, or all."""
+def is_current(source: Source, folder: Path = FOLDER) -> bool:
+    """Whether the engine that is kept is made of this, and all that use this use it."""
+    path = folder / f"{source.manifest['name']}.json"
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    made = json.loads(json.dumps(source.manifest))
+    uses = made.pop("uses")
+    return made.items() <= kept.items() and all(use in kept["uses"] for use in uses)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Makes those named, or all; or checks them."""
+    names = [name for name in arguments if name != "--check"]
+    wanted = sources(plan for plan in plans() if not names or plan.name in names)
+    if "--check" in arguments:
+        stale = [source.manifest["name"] for source in wanted if not is_current(source)]
+        print(f"No longer current, run `make engines`: {', '.join(stale)}" if stale else "All are current.")
+        return 1 if stale else 0
     FOLDER.mkdir(exist_ok=True)
-    for source in sources(plan for plan in plans() if not names or plan.name in names):
+    for source in wanted:
         print(f"{source.manifest['name']}: {write(source, FOLDER):,} bytes", flush=True)
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

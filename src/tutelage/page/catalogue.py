@@ -12,10 +12,11 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
-from jaxtyping import PyTree
+from jaxtyping import Array, Key, PyTree
 
 from tutelage.curricula.buffer import BufferConfig
 from tutelage.env import Domain, Env, TestLevel
@@ -93,14 +94,14 @@ def student_plans(configs: Mapping[str, Config]) -> list[Plan]:
 
 def student_of(config: Config) -> Student:
     """A student of this config that is ready to act, with shapes for weights."""
+    return jax.eval_shape(lambda key: built(config, key), KEY)
 
-    def build(key: Any) -> Student:
-        env = config.env
-        return student.build(env.encoder(key), env.env().actions, key=key).ready()
 
-    student = config.student  # without a say on how precise its products are: an engine's are in float32
+def built(config: Config, key: Key[Array, ""]) -> Student:
+    """A fresh student of this config that is ready to act, without a say on how precise its products are."""
+    env, student = config.env, config.student  # an engine's products are in float32
     student = replace(student, products="default") if hasattr(student, "products") else student
-    return jax.eval_shape(build, KEY)
+    return student.build(env.encoder(key), env.env().actions, key=key).ready()
 
 
 class _Member(NamedTuple):
@@ -136,7 +137,7 @@ def _of_domain(domain: Domain) -> _Member:
     level = jax.eval_shape(design.sample, KEY)
     own = exports.of_design(design, _edits(domain))
     if sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(level)) <= LARGEST_KEPT:
-        own |= exports.of_keeping(level, _buffer(domain))
+        own |= _keeping(tuple(jax.tree.leaves(level)), jax.tree.structure(level), _buffer(domain))
     return _Member(domain.name, by, env, level, own)
 
 
@@ -150,6 +151,12 @@ def _edits(domain: Domain) -> set[int]:
     """How many edits in a row the presets of this domain make; and one."""
     methods = [config.method for _, config in PRESETS.values() if config.env.name == domain.name]
     return {1, *(getattr(method, "edits", 1) for method in methods)}
+
+
+@lru_cache
+def _keeping(leaves: tuple[Any, ...], structure: Any, config: BufferConfig) -> Exports:
+    """Of levels like this, once for all domains with these rules."""
+    return exports.of_keeping(jax.tree.unflatten(structure, leaves), config)
 
 
 def _buffer(domain: Domain) -> BufferConfig:

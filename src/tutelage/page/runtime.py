@@ -11,6 +11,8 @@ It needs PyPI's `wasmtime`, which is in the extra `gym`.
 
 from __future__ import annotations
 
+import atexit
+import weakref
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -74,6 +76,7 @@ class Engine:
         self.manifest = manifest
         self.layouts = {name: Layout.from_json(data) for name, data in manifest["records"].items()}
         self._store = wasmtime.Store(_machine())
+        weakref.finalize(self, self._store.close)  # at the latest when Python ends, before it has half gone
         exports = wasmtime.Instance(self._store, _code(wasm), []).exports(self._store)
         self._exports = exports
         self._memory, self._frame = exports["memory"], exports["frame"].value(self._store)
@@ -125,10 +128,15 @@ def _wasmtime() -> Any:
 
 @lru_cache(maxsize=1)
 def _machine() -> Any:
-    return _wasmtime().Engine()
+    return _closed_at_exit(_wasmtime().Engine())
 
 
 @lru_cache(maxsize=16)
 def _code(wasm: bytes) -> Any:
     """The compiled module, once in a process."""
-    return _wasmtime().Module(_machine(), wasm)
+    return _closed_at_exit(_wasmtime().Module(_machine(), wasm))
+
+
+def _closed_at_exit(thing: Any) -> Any:
+    atexit.register(thing.close)
+    return thing

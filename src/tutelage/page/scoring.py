@@ -50,7 +50,7 @@ def score(env: Env, episode: Episode, setting: Setting) -> Scores:
     """The episode as the rollout of one slot in which its level is played once."""
     rollout = _alone(episode)
     learnt = replace(rollout, reward=jnp.clip(rollout.reward / setting.scale, -CLIP, CLIP))
-    advantage, _ = gae(learnt, discount=setting.discount, gae_lambda=setting.gae_lambda, bootstrap=True)  # pyright: ignore[reportArgumentType]
+    advantage, _ = gae(learnt, discount=setting.discount, gae_lambda=setting.gae_lambda, bootstrap=True)
     played = episodes(rollout)
     solved = env.solved(played.returns)
     evidence = Evidence(rollout, played, advantage, solved)

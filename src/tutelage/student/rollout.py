@@ -178,7 +178,12 @@ TimeLimit = Literal["cut", "end"]
 
 
 def gae(
-    r: Rollout, *, discount: float, gae_lambda: float, bootstrap: bool = False, time_limit: TimeLimit = "cut"
+    r: Rollout,
+    *,
+    discount: float | Float[Array, ""],
+    gae_lambda: float | Float[Array, ""],
+    bootstrap: bool = False,
+    time_limit: TimeLimit = "cut",
 ) -> tuple[Float[Array, "T P"], Float[Array, "T P"]]:
     """Generalised advantage estimation (Schulman et al. 2016): advantages A and targets R = A + V, `[T, P]` each.
 

@@ -51,7 +51,7 @@ def padded(p: Program, eqn: Equation, x: Value, filling: Value) -> Value:
     """With more around it and between its elements, or, where that is negative, less around it."""
     made = p.array(eqn.dtype, eqn.shape)
     p.copy(made, filling.broadcast(eqn.shape))
-    config = eqn.params["padding_config"]
+    config = [tuple(map(int, ends)) for ends in eqn.params["padding_config"]]
     strides = tuple(s * (gap + 1) for s, (_, _, gap) in zip(made.strides, config, strict=True))
     offset = sum(s * low for s, (low, _, _) in zip(made.strides, config, strict=True))
     spread = replace(made, shape=x.shape, strides=strides, offset=offset)

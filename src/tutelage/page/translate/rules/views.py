@@ -22,7 +22,7 @@ def fenced(p: Program, eqn: Equation, *values: Value) -> tuple[Value, ...]:
 @rule("broadcast_in_dim")
 def broadcast(p: Program, eqn: Equation, x: Value) -> Value:
     """Along new axes, or along axes of length one."""
-    axes = eqn.params["broadcast_dimensions"]
+    axes = tuple(map(int, eqn.params["broadcast_dimensions"]))
     return x.broadcast(eqn.shape, (*axes, len(eqn.shape) - 1) if eqn.of_keys else axes)
 
 
