@@ -1,7 +1,7 @@
 """Gymnasium environments of mazes, lava and the walker, for agents of other libraries; a step needs no JAX.
 
     import gymnasium
-    import tutelage.interop.gym  # registers them
+    import tutelage.interop.gym_envs  # registers them
 
     env = gymnasium.make("tutelage/Maze-v0", size=13, render_mode="human")
     obs, info = env.reset(seed=0, options={"suite_level": "Labyrinth"})
