@@ -6,10 +6,11 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import tutelage.interop.gym_envs  # noqa: F401  registers them
+from tutelage.envs.bipedal import WalkerDesign
 from tutelage.envs.maze import MazeDesign
 from tutelage.errors import UserError
 
-NAMES = ("Maze", "Lava")
+NAMES = ("Maze", "Lava", "Walker", "PoetWalker")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -45,6 +46,19 @@ def test_levels_are_chosen() -> None:
     MazeDesign().from_json(drawn.reset()[1]["level"])
 
 
+def test_terrains_are_chosen() -> None:
+    """By some parameters, by all, by name."""
+    env = gymnasium.make("tutelage/Walker-v0").unwrapped
+    level = env.reset(seed=3, options={"parameters": {"roughness": 5.0}})[1]["level"]
+    assert (level["roughness"], level["stump_height_high"]) == (5.0, 0.0)
+    WalkerDesign().from_json(level)
+    same = dict(level)
+    assert env.reset(options={"level": same})[1]["level"] == same
+    del same["seed"]
+    assert env.reset(options={"level": same})[1]["level"]["seed"] != level["seed"]
+    assert env.reset(options={"suite_level": "Stump"})[1]["level"]["stump_height_high"] == 2.0
+
+
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
@@ -53,6 +67,9 @@ def test_levels_are_chosen() -> None:
         ("Maze", {"suite_level": "Nowhere"}, "no held-out level 'Nowhere'; it has 16Rooms"),
         ("Maze", {"level": {"rows": ["."], "direction": 0}}, "13 rows"),
         ("Maze", {"parameters": {}}, "no parameters"),
+        ("Walker", {"parameters": {"roughness": 99}}, "roughness .* 0 to 10"),
+        ("Walker", {"parameters": {"wetness": 1}}, "keys roughness"),
+        ("Walker", {"level": 7}, "mapping of parameters by name, not 7"),
     ],
 )
 def test_what_cannot_be_chosen_is_said(name: str, options: dict, words: str) -> None:

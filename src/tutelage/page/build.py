@@ -83,15 +83,23 @@ def sources(wanted: Iterable[Plan]) -> list[Source]:
 
 
 def write(source: Source, folder: Path) -> int:
-    """Compiles an engine in both ways and writes it; how many bytes it has come to."""
-    manifest, total = dict(source.manifest), 0
+    """Compiles an engine in both ways, unless it is there already, and writes it; how many bytes it has come to."""
+    manifest, kept, total = dict(source.manifest), _kept(source, folder), 0
     for build, suffix in (("wasm", ".wasm"), ("plain", ".plain.wasm")):
-        made = compiled(source.text, simd=build == "wasm")
-        (folder / f"{manifest['name']}{suffix}").write_bytes(made)
-        manifest[build] = digest(made)
-        total += len(made)
+        path = folder / f"{manifest['name']}{suffix}"
+        if not (path.exists() and digest(path.read_bytes()) == kept.get(build)):
+            path.write_bytes(compiled(source.text, simd=build == "wasm"))
+        manifest[build] = digest(path.read_bytes())
+        total += path.stat().st_size
     (folder / f"{manifest['name']}.json").write_text(written(manifest))
     return total
+
+
+def _kept(source: Source, folder: Path) -> dict[str, Any]:
+    """The manifest that is there, if its modules are made of this text."""
+    path = folder / f"{source.manifest['name']}.json"
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    return kept if kept.get("source") == source.manifest["source"] else {}
 
 
 def written(manifest: dict[str, Any]) -> str:
@@ -116,8 +124,7 @@ def digest(data: bytes) -> str:
 
 def is_current(source: Source, folder: Path = FOLDER) -> bool:
     """Whether the engine that is kept is made of this, and all that use this use it."""
-    path = folder / f"{source.manifest['name']}.json"
-    kept = json.loads(path.read_text()) if path.exists() else {}
+    kept = _kept(source, folder)
     made = json.loads(json.dumps(source.manifest))
     uses = made.pop("uses")
     return made.items() <= kept.items() and all(use in kept["uses"] for use in uses)
