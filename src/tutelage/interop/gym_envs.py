@@ -245,8 +245,8 @@ class WalkerEnv(EngineEnv):
     domain = WalkerDomain
 
     def seeing(self) -> spaces.Space[Any]:
-        """24 numbers."""
-        return spaces.Box(-np.inf, np.inf, self._own["obs"][""].shape, np.float32)
+        """24 numbers, all of which stay far within these ends."""
+        return spaces.Box(-50.0, 50.0, self._own["obs"][""].shape, np.float32)
 
     def seen(self, obs: Record) -> Any:
         """They."""
