@@ -19,6 +19,7 @@ import pytest
 import tutelage as tut
 from toys import ROOT
 from tutelage import cli, commands
+from tutelage.commands.sweep import Sweep
 from tutelage.runs import presets
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -184,7 +185,7 @@ def settings(cls: type, prefix: str = "") -> set[str]:
 
 
 def test_every_setting_that_is_named_exists():
-    known = settings(tut.Config)
+    known = settings(tut.Config) | settings(Sweep)
     known |= {option for method in presets.METHODS.values() for option in settings(method, "method.")}
     known |= {option for domain in presets.DOMAINS.values() for option in settings(domain, "env.")}
     for page in PAGES:
@@ -256,8 +257,12 @@ SMALL = {
 """What makes a training of the documentation one of seconds: options that come after its own."""
 
 
+SMALL_SWEEP = "env.max_steps=16 steps=16 slots=4 student.hidden=8 student.head=8 eval_every=0 checkpoint_every=2"
+
+
 def shrunk(line: str) -> list[str]:
     """The words of a command, with settings that make it quick."""
+    line = re.sub(r" --devices \d+", "", line)
     line = re.sub(r"--checkpoint \d+", "--checkpoint 2", re.sub(r"--lineage \d+", "--lineage 0", line))
     words = [found for word in shlex.split(line) for found in (sorted(map(str, Path().glob(word))) or [word])][1:]
     if words[0] == "train" and "--help" not in words:
@@ -266,6 +271,8 @@ def shrunk(line: str) -> list[str]:
         return words + shlex.split(" ".join([few, *(SMALL.get(kind, "") for kind in kinds)]))
     if words[0] == "resume":
         return [re.sub(r"^\d{3,}$", "3", word) for word in words]
+    if words[0] == "sweep" and not Path(words[1]).is_dir():
+        return [*words, "--updates", "2", "--seeds", "1", "--set", *SMALL_SWEEP.split()]
     if words[0] == "eval":
         return [*words, "--episodes", "2", *(["--levels", "20"] if "--cvar" in words else [])]
     if words[0] == "demo":
