@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # -qq: errors only. Runs through `python -m`, so that a long path to this folder cannot break a script's first line.
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input -c constraints.txt
 
-.PHONY: help demo test slow lint types format docs engines release bench clean
+.PHONY: help demo test slow lint types format page docs engines release bench clean
 
 help:
 	@echo "make demo     train a small student, evaluate it and show what came out"
@@ -17,6 +17,7 @@ help:
 	@echo "make lint     ruff: rules and formatting"
 	@echo "make types    basedpyright"
 	@echo "make format   let ruff mend what it can"
+	@echo "make page     a page to play in, of the repository's own students"
 	@echo "make docs     the documentation, built strictly into site/"
 	@echo "make engines  envs and students as WebAssembly, which are kept in the repository, anew"
 	@echo "make release  wheel and source archive, built and checked; publishes nothing (REPOSITORY=https://…)"
@@ -46,6 +47,9 @@ types: $(VENV)/.installed-test
 format: $(VENV)/.installed-test
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
+
+page: $(VENV)/.installed
+	@$(BIN)/tutelage page results/bipedal-accel --out build/page.html
 
 docs: $(VENV)/.installed-docs
 	@$(BIN)/python docs/build.py

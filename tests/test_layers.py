@@ -16,7 +16,8 @@ LAYERS = (
     {"curricula"},
     {"runs"},
     {"__init__"},  # the library's face
-    {"report", "page", "console"},
+    {"page", "console"},
+    {"report"},
     {"interop"},
     {"commands"},
     {"cli"},

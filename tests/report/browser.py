@@ -56,20 +56,22 @@ class Browser:
         message, _, self._rest = self._rest.partition(b"\0")
         return json.loads(message)
 
-    def open(self, path: Path, *, width: int = 1280, dark: bool = False, script: bool = True) -> None:
-        """Loads a file as a screen of some width shows it."""
+    def open(
+        self, path: Path, fragment: str = "", *, width: int = 1280, dark: bool = False, script: bool = True
+    ) -> None:
+        """Loads a file as a screen of some width shows it. The fragment is what follows the # of its address."""
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setEmulatedMedia", features=scheme)
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
         self.events.clear()
-        self.call("Page.navigate", url=path.as_uri())
+        self.call("Page.navigate", url=f"{path.as_uri()}?{next(self._ids)}{fragment}")  # so that it is loaded anew
         while not any(e.get("method") == "Page.loadEventFired" for e in self.events):
             self.events.append(self._read())
 
     def ask(self, expression: str) -> Any:
-        """What a JavaScript expression is worth; works even where the page's own scripts are turned off."""
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """What a JavaScript expression is worth, or its promise; works where the page's scripts are off too."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 

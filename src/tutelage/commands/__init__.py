@@ -28,6 +28,8 @@ COMMANDS = {
     "export": Command("RUN", "its students for others: a folder in Hugging Face's layout, or ONNX"),
     "sweep": Command("WHAT", "many runs: methods with each combination of some settings, and which is best"),
     "report": Command("RUN…", "runs side by side: statistics, tables and figures on one page"),
+    "play": Command("RUN…", "play the teacher: draw levels in the browser and watch the students on them"),
+    "page": Command("RUN…", "the page of `tutelage play` as a file, which needs no network"),
     "bench": Command("ENV", "how fast it is on this machine"),
 }
 

@@ -10,7 +10,7 @@ from tutelage.commands.options import Folder, Number, free_path
 from tutelage.commands.options import parse as parse_options
 from tutelage.commands.training import Watch
 from tutelage.console import Terminal, results_table
-from tutelage.report.pages.report import write_report
+from tutelage.report.pages.report import ROOM, write_report
 from tutelage.runs import presets
 from tutelage.runs.evaluate import write_csv
 from tutelage.runs.evaluations import Subject
@@ -51,3 +51,4 @@ def run(command: Demo) -> None:
     with terminal.status(Text("drawing the page")):
         write_report([run], path)
     terminal.say(f"Open {page} in a browser. The levels themselves: tutelage levels {path} --png {path}/pictures")
+    terminal.say(f"Draw mazes for the student yourself: {path / ROOM}, a page to play in.")

@@ -9,6 +9,7 @@ from functools import cached_property
 from operator import attrgetter
 
 from tutelage.env import Domain, TestLevel
+from tutelage.page.address import address
 from tutelage.report import text
 from tutelage.report.facts import provenance
 from tutelage.report.facts.comparison import Comparison, Group
@@ -21,7 +22,7 @@ from tutelage.report.pages.tables import Column, Table, html, level_table
 from tutelage.report.plots import frontier, methods
 from tutelage.report.plots.figure import Sketch, Words
 from tutelage.report.plots.levels import composition, family_tree, rose_plot, sheet
-from tutelage.report.plots.pictures import animate, exhibit, gallery
+from tutelage.report.plots.pictures import Exhibit, animate, exhibit, gallery
 from tutelage.runs import config as configs
 from tutelage.runs import presets, recipe
 from tutelage.runs.browse import Found
@@ -36,6 +37,12 @@ class Volume:
 
     comparison: Comparison
     film: str | None = None  # the level to film students on, if one was asked for
+    room: str | None = None  # the page beside this one in which a person can play in levels, if there is one
+
+    def door(self, x: Exhibit) -> str | None:
+        """The address at which a level can be played in."""
+        found = None if self.room is None else address(self.comparison.groups[0].members[0].domain, x.found.level)
+        return None if found is None else f"{self.room}#{found}"
 
     @cached_property
     def findings(self) -> tuple[Findings, ...]:
@@ -140,18 +147,20 @@ def _galleries(v: Volume, b: Binder) -> Markup:
     said = "The levels of highest score at the end, each seed’s best first. "
     scores = {getattr(g.members[0].run.config.method, "score", None) for g in v.comparison.groups}
     if scores == {"learnability"}:
-        said += "The score is learnability: highest where the student succeeds every other time."
+        said += "The score is learnability: highest where the student succeeds every other time. "
     elif "learnability" not in scores:
-        said += "The score estimates the student’s regret: how far it stays behind what can be reached."
-    return join(lead(said), _each(v.findings, lambda f: _gallery(v.comparison, f, b)))
+        said += "The score estimates the student’s regret: how far it stays behind what can be reached. "
+    if v.room is not None:
+        said += "Each picture leads to a room in which you can play in the level."
+    return join(lead(said.rstrip()), _each(v.findings, lambda f: _gallery(v, f, b)))
 
 
-def _gallery(c: Comparison, f: Findings, b: Binder) -> Markup:
-    domain = f.best[0][0].domain
+def _gallery(v: Volume, f: Findings, b: Binder) -> Markup:
+    c, domain = v.comparison, f.best[0][0].domain
     design = domain.design()
     shown = gallery(design, [list(x) for _, x in f.best], GALLERY)
     words = Words(f"Levels of {f.group.label}", "of highest score")
-    pictured = grid([(x, _score_caption(x.found, domain)) for x in shown], "ul")
+    pictured = grid([(x, _score_caption(x.found, domain)) for x in shown], "ul", v.door)
     sketch = sheet(f"{c.slug}-gallery-{f.group.slug}", words, design, [x.found for x in shown])
     return join(element("h3", f.group.label), b.figure(sketch, pictured))
 

@@ -7,7 +7,7 @@ one was put in.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from html import escape
 from importlib import resources
@@ -91,11 +91,17 @@ def facts(known: Mapping[str, str]) -> Markup:
     return element("dl", *pairs, class_="facts")
 
 
-def grid(exhibits: Sequence[tuple[Exhibit, Markup]], tag: str) -> Markup:
-    """Pictures side by side; long, low ones get wider columns."""
-    items = [element("li", element("figure", _picture(x), said)) for x, said in exhibits]
+def grid(
+    exhibits: Sequence[tuple[Exhibit, Markup]], tag: str, door: Callable[[Exhibit], str | None] = lambda x: None
+) -> Markup:
+    """Pictures side by side; long, low ones get wider columns. `door` is the address that a picture leads to."""
+    items = [element("li", element("figure", _linked(_picture(x), door(x)), said)) for x, said in exhibits]
     first = exhibits[0][0]
     return element(tag, *items, class_="grid long" if first.width > 2 * first.height else "grid")
+
+
+def _linked(picture: Markup, address: str | None) -> Markup:
+    return element("a", picture, href=address, title="Play in this level") if address else picture
 
 
 def _picture(x: Exhibit) -> Markup:

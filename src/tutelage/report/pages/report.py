@@ -8,6 +8,8 @@ from pathlib import Path
 
 from tutelage.env import Domain
 from tutelage.errors import UserError
+from tutelage.page.page import write_page
+from tutelage.page.rooms import ready
 from tutelage.report import text
 from tutelage.report.facts import provenance
 from tutelage.report.facts.comparison import Comparison, Gathered, Group, gather
@@ -19,6 +21,8 @@ from tutelage.runs.flags import start_jax
 from tutelage.runs.run import Run
 from tutelage.runs.storage import write_atomically
 from tutelage.statistics import Summary
+
+ROOM = "room.html"
 
 
 def report(
@@ -64,11 +68,22 @@ def write_report(
 
 
 def _write(gathered: Gathered, out: Path, film: str | None, on_chapter: Callable[[str], None]) -> None:
-    alone = len(gathered.comparisons) == 1
-    parts = [_part(Volume(c, film), Binder(out), on_chapter, alone=alone) for c in gathered.comparisons]
-    body = (_header(gathered), element("main", *parts), _footer())
+    alone, playable = len(gathered.comparisons) == 1, _write_room(gathered, out)
+    volumes = [Volume(c, film, ROOM if c in playable else None) for c in gathered.comparisons]
+    parts = [_part(volume, Binder(out), on_chapter, alone=alone) for volume in volumes]
+    way = [element("p", element("a", "Play the teacher", href=ROOM), " for these students.")] if playable else []
+    body = (_header(gathered, *way), element("main", *parts), _footer())
     page = document(_title(gathered), *body, script=resource("sort.js"))
     write_atomically(out / "index.html", page.encode("utf-8", "replace"))
+
+
+def _write_room(gathered: Gathered, out: Path) -> list[Comparison]:
+    """Writes a page to play in with a run of each method, and says for which comparisons it has a room."""
+    rooms = {c: [group.members[0].run for group in c.groups] for c in gathered.comparisons}
+    rooms = {c: [run for run in runs if run.checkpoints and ready(run.config)] for c, runs in rooms.items()}
+    if runs := [run for playable in rooms.values() for run in playable]:
+        write_page(runs, out / ROOM)
+    return [c for c, playable in rooms.items() if playable]
 
 
 def _part(volume: Volume, binder: Binder, on_chapter: Callable[[str], None], *, alone: bool) -> Markup:
@@ -96,14 +111,14 @@ def _methods(c: Comparison) -> str:
     return text.listed(labels) if len(labels) <= 3 else f"{len(labels)} methods"
 
 
-def _header(gathered: Gathered) -> Markup:
+def _header(gathered: Gathered, *ways: Markup) -> Markup:
     members = [member for c in gathered.comparisons for member in c.members]
     seeds = sum(len(member.seeds) for member in members)
     which = f"the run {members[0].name}" if len(members) == 1 else text.plural(len(members), "run")
     eyebrow = f"Tutelage report on {which}, {text.plural(seeds, 'seed')}"
     notes = [element("ul", *(element("li", marked(note)) for note in gathered.notes), class_="notes")]
     top = (element("p", eyebrow, class_="eyebrow"), element("h1", _title(gathered)))
-    return element("header", *top, *map(_headline, gathered.comparisons), *(notes if gathered.notes else []))
+    return element("header", *top, *map(_headline, gathered.comparisons), *ways, *(notes if gathered.notes else []))
 
 
 def _headline(c: Comparison) -> Markup:

@@ -1,0 +1,41 @@
+"""`tutelage page`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from tutelage.commands.options import Shown
+from tutelage.commands.options import parse as parse_options
+from tutelage.console import Terminal
+from tutelage.page.page import MOST, write_page
+from tutelage.runs.run import Run
+
+
+@dataclass(frozen=True)
+class Page:
+    """Write one page in which a person draws levels and watches the students of runs on them. It needs no network.
+
+    Each env gets a room: mazes, lava grids, walkers. Students of any method, seed and checkpoint play side by side.
+    """
+
+    runs: Annotated[tuple[Path, ...], Shown("RUN", by_place=True)]
+    """Run directories."""
+    out: Annotated[Path, Shown("FILE")] = Path("page.html")
+    """The page."""
+    students: int = MOST
+    """How many come into a room at most: first seeds of all runs, then other seeds, then earlier checkpoints."""
+
+
+def parse(args: list[str]) -> Page:
+    """From the words after `tutelage page`."""
+    return parse_options(Page, args, "page")
+
+
+def run(command: Page) -> None:
+    """Writes the page."""
+    terminal = Terminal()
+    with terminal.status("writing the page"):
+        size = write_page([Run(path) for path in command.runs], command.out, most=command.students)
+    terminal.say(f"Open {command.out} in a browser; it is {size / 1e6:.1f} MB and needs nothing else.")

@@ -1,0 +1,230 @@
+"""What a room of a page holds, as plain data: rules of play, students, suites, buffers, lineages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from tutelage.env import DesignSpace, Level, TestLevel
+from tutelage.envs.bipedal import WalkerDesign, WalkerDomain
+from tutelage.envs.lava import LavaDomain
+from tutelage.envs.maze import MazeDomain
+from tutelage.errors import UserError
+from tutelage.page import engines
+from tutelage.page.catalogue import described, student_of
+from tutelage.page.engines import Found, Shipped
+from tutelage.page.records import Layout
+from tutelage.page.students import Guest, Place, halved, learners
+from tutelage.runs.browse import Found as FoundLevel
+from tutelage.runs.browse import Holdings, best_of
+from tutelage.runs.config import Config
+from tutelage.student.ppo import PPO
+
+BEST, STRIP = 24, 16  # levels of a buffer, and of a line of descent
+DRAWS = 3  # levels of a suite's distribution
+SIZES = (5, 7, 9, 11, 13, 15, 17, 19)  # of mazes that may be drawn
+ALIKE = ("view", "see_through", "reward", "redraw_direction")
+OWN = "own"
+
+Facts = dict[str, Any]
+
+
+@dataclass
+class Cargo:
+    """What a page carries: the manifests of its engines, and blocks of bytes by name."""
+
+    manifests: dict[str, Any] = field(default_factory=dict)
+    blocks: dict[str, bytes] = field(default_factory=dict)
+
+    def rules(self, found: Found) -> Facts:
+        """How levels are played, with the engine taken aboard."""
+        return {"engine": self.engine(found.engine), "functions": dict(found.functions), "limit": found.limit}
+
+    def engine(self, engine: Shipped) -> str:
+        """Takes an engine aboard."""
+        if engine.name not in self.manifests:
+            self.manifests[engine.name] = {key: engine.manifest[key] for key in ("name", "records", "functions")}
+            self.blocks[engine.name] = engine.wasm()
+        return engine.name
+
+    def student(self, weights: bytes) -> str:
+        """Takes a student's weights aboard."""
+        name = f"student-{len(self.blocks)}"
+        self.blocks[name] = weights
+        return name
+
+
+def ready(config: Config) -> bool:
+    """Whether the package itself holds the engines that a room for this run needs."""
+    if not isinstance(config.env, tuple(ROOMS)):
+        return False
+    wanted = {"domain": described(config.env)}, {"student": described(student_of(config))}
+    plain = json.loads(json.dumps(wanted))
+    return all(any(one.items() <= use.items() for _, use in _uses()) for one in plain)
+
+
+def room_of(guests: Sequence[Guest], places: Sequence[Place], cargo: Cargo) -> Facts:
+    """The room of some runs on one domain; all it needs goes into the cargo."""
+    config = guests[0].run.config
+    domain = config.env
+    own = next((facts for kind, facts in ROOMS.items() if isinstance(domain, kind)), None)
+    if own is None:
+        raise UserError(f"There is no room for {domain.name} on a page; there are rooms for maze, lava and bipedal.")
+    design = _written_by(domain)
+    return {
+        "kind": domain.name,
+        "edits": getattr(config.method, "edits", 1),
+        "students": _students(guests, places, cargo),
+        "buffers": [entry for guest in guests for entry in _buffers(guest, design)],
+        "lineages": [entry for guest in guests for entry in _lineages(guest, design)],
+        **own(domain, cargo),
+    }
+
+
+def _maze(domain: MazeDomain, cargo: Cargo) -> Facts:
+    sizes = {domain.size: engines.for_domain(domain)} | {n: _sized(domain, n) for n in SIZES if n != domain.size}
+    rules = {str(size): cargo.rules(found) for size, found in sorted(sizes.items()) if found is not None}
+    return {"size": domain.size, "sizes": rules, "suites": _suites(domain, lambda test: str(test.env.height) in rules)}
+
+
+def _sized(domain: MazeDomain, size: int) -> Found | None:
+    """The engine of mazes of another size in which students see and earn alike, if one is shipped."""
+    alike = {"type": "MazeDomain", "size": size} | {name: getattr(domain, name) for name in ALIKE}
+    fitting = [(engine, use) for engine, use in _uses() if alike.items() <= use.get("domain", {}).items()]
+    fitting.sort(key=lambda found: found[1]["domain"]["generator"] != domain.generator)
+    return next((Found(engine, use["functions"], use["limit"]) for engine, use in fitting), None)
+
+
+def _uses() -> list[tuple[Shipped, Facts]]:
+    """What the shipped engines are for."""
+    return [(engine, use) for engine in engines.shipped().values() for use in engine.manifest["uses"]]
+
+
+def _lava(domain: LavaDomain, cargo: Cargo) -> Facts:
+    rules = {"7": cargo.rules(engines.for_domain(domain))}
+    return {"size": 7, "sizes": rules, "suites": _suites(domain)}
+
+
+def _walker(domain: WalkerDomain, cargo: Cargo) -> Facts:
+    tests = {test.name: test for suite in domain.suites().values() for test in suite}
+    played = {name: _played_in(test.env) for name, test in tests.items()}
+    rules = {OWN: cargo.rules(engines.for_domain(domain))}
+    rules |= {name: cargo.rules(found) for name, found in played.items() if found is not None}
+    alike = {name: next(n for n in rules if _steps(rules[n]) == _steps(facts)) for name, facts in rules.items()}
+    suites = _suites(domain, lambda test: test.name in rules)
+    for suite in suites:
+        for level in suite["levels"]:
+            level["rules"] = alike[level["of"]]
+    used = {name: rules[name] for name in rules if name in alike.values()}
+    return {"parameters": domain.parameters, "rules": used, "suites": suites}
+
+
+def _played_in(env: Any) -> Found | None:
+    """The engine of a held-out level's env, if one is shipped."""
+    wanted = json.loads(json.dumps(described(env)))
+    return next((Found(x, use["functions"], use["limit"]) for x, use in _uses() if use.get("env") == wanted), None)
+
+
+def _steps(facts: Facts) -> tuple[Any, ...]:
+    """What tells rules of walking from others: how an episode begins, goes on and is cut off."""
+    return facts["functions"]["reset"], facts["functions"]["step"], facts["limit"]
+
+
+ROOMS: Mapping[type, Callable[[Any, Cargo], Facts]] = {MazeDomain: _maze, LavaDomain: _lava, WalkerDomain: _walker}
+
+
+def _students(guests: Sequence[Guest], places: Sequence[Place], cargo: Cargo) -> list[Facts]:
+    listed = []
+    for place, learner in zip(places, learners(places), strict=True):
+        config = place.guest.run.config
+        found = engines.for_student(config)
+        engine = cargo.engine(found.engine)
+        layout = Layout.from_json(found.engine.manifest["records"]["params"])
+        weights, half = halved(engines.weights(learner.student, layout))
+        facts = {"name": _name(guests, place), "detail": f"update {place.updates:,}", "run": place.guest.name}
+        facts |= {"seed": place.seed, "updates": place.updates, "newest": place.updates == place.guest.checkpoints[-1]}
+        facts |= {"engine": engine, "block": cargo.student(weights), "half": half}
+        listed.append(facts | _learning(config.ppo or PPO(), learner))
+    return listed
+
+
+def _learning(ppo: PPO, learner: Any) -> Facts:
+    """What scores depend on: how the student learns from an episode."""
+    scale = getattr(learner, "scale", None)
+    known = {"discount": ppo.discount, "lambda": ppo.gae_lambda, "bootstrap": ppo.bootstrap}
+    return known | {"scale": 1.0 if scale is None else float(scale.std)}
+
+
+def _name(guests: Sequence[Guest], place: Place) -> str:
+    """What tells a student from the others, but for its checkpoint."""
+    seeded = place.guest.run.config.seeds > 1
+    return ", ".join([place.guest.name] * (len(guests) > 1 or not seeded) + [f"seed {place.seed}"] * seeded)
+
+
+def _suites(domain: Any, fits: Callable[[Any], bool] = lambda test: True) -> list[Facts]:
+    """The levels of the suites that fit a page; of a distribution a few draws."""
+    found = {
+        name: [x for test in suite if fits(test) for x in _drawn(domain, test)]
+        for name, suite in domain.suites().items()
+    }
+    return [{"name": name, "levels": levels} for name, levels in found.items() if levels]
+
+
+def _drawn(domain: Any, test: TestLevel) -> Iterator[Facts]:
+    levels = _different([test.draw(jax.random.key(n)) for n in range(DRAWS)])
+    for n, level in enumerate(levels):
+        name = test.name if len(levels) == 1 else f"{test.name}, draw {n + 1}"
+        yield {"name": name, "of": test.name, "level": _written_by(domain, level).to_json(level)}
+
+
+def _written_by(domain: Any, level: Level | None = None) -> DesignSpace:
+    """The design space that writes levels for a page: of mazes one of the level's size, of walkers all parameters."""
+    design = domain.design()
+    if isinstance(domain, WalkerDomain):
+        return WalkerDesign(8, rules=domain.rules)
+    if isinstance(domain, MazeDomain) and level is not None:
+        height, width = level.walls.shape
+        return replace(design, height=height, width=width)
+    return design
+
+
+def _different(levels: Sequence[Level]) -> list[Level]:
+    found: dict[bytes, Level] = {}
+    for level in levels:
+        found.setdefault(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(level)), level)
+    return list(found.values())
+
+
+def _buffers(guest: Guest, design: DesignSpace) -> Iterator[Facts]:
+    """The best levels of each seed's buffer, for methods that keep one."""
+    config = guest.run.config
+    for place, seed in enumerate(config.all_seeds):
+        found = best_of(guest.state.buffer, place, seed, config.env.design(), BEST)
+        if len(found):
+            name = f"{guest.name}, seed {seed}" if config.seeds > 1 else guest.name
+            yield {"name": name, "levels": [_level(f, design) for f in found]}
+
+
+def _lineages(guest: Guest, design: DesignSpace) -> Iterator[Facts]:
+    """The longest ancestry among the first seed's best levels, where the run's archive has it."""
+    config = guest.run.config
+    found = best_of(guest.state.buffer, 0, config.seed, config.env.design(), BEST)
+    try:
+        admitted = guest.run.levels()
+        lines = [admitted.lineage(config.seed, int(level)) for level in found.record.id]
+    except UserError:
+        return
+    line = max(lines, key=len, default=[])
+    if len(line) > 1:
+        shown = sorted({line[round(k * (len(line) - 1) / (STRIP - 1))] for k in range(STRIP)}, key=line.index)
+        strip = Holdings.of(admitted.record.at(np.array(shown)), config.seed, config.env.design())
+        yield {"name": guest.name, "run": guest.name, "seed": config.seed, "levels": [_level(f, design) for f in strip]}
+
+
+def _level(found: FoundLevel, design: DesignSpace) -> Facts:
+    return {**found.facts(), "level": design.to_json(found.level)}

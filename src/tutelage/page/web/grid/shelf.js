@@ -1,0 +1,28 @@
+// Where levels are taken from: empty rooms of every size, the suites, the best of the buffers.
+
+import { menu } from "../base/controls.js";
+import { decimal, count } from "../base/format.js";
+import { emptyLevel, fromJson } from "./level.js";
+
+export class Shelf {
+  /** `take(level)` is called with what the person has chosen. */
+  constructor(facts, dialect, take) {
+    const sizes = Object.keys(facts.sizes).map(Number).sort((a, b) => a - b);
+    this.levels = new Map(sizes.map((size) => [`empty ${size}`, () => emptyLevel(size)]));
+    const groups = [["Empty rooms", sizes.map((size) => [`empty ${size}`, `${size} × ${size}`])]];
+    for (const suite of facts.suites) groups.push([`Suite ${suite.name}`, this.keep(`suite ${suite.name}`, suite.levels, (x) => x.name, dialect)]);
+    for (const buffer of facts.buffers) {
+      const said = (x) => `score ${decimal(x.score, 3)}, generation ${count(x.generation)}`;
+      groups.push([`Buffer of ${buffer.name}`, this.keep(`buffer ${buffer.name}`, buffer.levels, said, dialect)]);
+    }
+    const list = menu("Level", [["", [["", "as drawn"]]], ...groups], (value) => this.levels.has(value) && take(this.levels.get(value)()));
+    this.node = list;
+  }
+
+  keep(prefix, levels, say, dialect) {
+    return levels.map((found, n) => {
+      this.levels.set(`${prefix} ${n}`, () => fromJson(found.level, dialect));
+      return [`${prefix} ${n}`, say(found)];
+    });
+  }
+}

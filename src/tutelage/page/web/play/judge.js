@@ -1,0 +1,69 @@
+// What a student makes of a level: episodes played to their end, and the scores that the library gives them.
+
+import { Player } from "./player.js";
+
+/** Plays episodes one after another; yields what is known so far, often enough to be interrupted.
+ *
+ * `setting` is the run's discount and λ; `where(player)` names the tile or the metre at which the student is, for counts.
+ */
+export class Judge {
+  constructor(arena, student, episodes) {
+    this.arena = arena;
+    this.player = new Player(arena, student);
+    this.setting = arena.make("setting");
+    this.scores = arena.make("scores");
+    this.bootstrap = student.bootstrap;
+    this.episodes = Array.from({ length: episodes }, () => arena.make("episode"));
+    this.setting.discount = student.discount;
+    this.setting.gae_lambda = student.lambda;
+    this.setting.scale = student.scale;
+  }
+
+  /** Gives the records back. */
+  close() {
+    this.player.close();
+    this.arena.free(this.setting, this.scores, ...this.episodes);
+  }
+
+  /** One verdict after every episode, and `null` now and then in between. */
+  *verdicts(level, seed, { greedy = false, where = null, places = 0 } = {}) {
+    const visits = where ? new Uint32Array(places) : null;
+    this.player.greedy = greedy;
+    let best = -Infinity;
+    for (let n = 0; n < this.episodes.length; n++) {
+      yield* this.play(level, [seed[0] ^ (n + 1), seed[1]], this.episodes[n], where, visits);
+      best = Math.max(best, this.player.return);
+      yield { ...this.means(n + 1, best), best, visits };
+    }
+  }
+
+  *play(level, [a, b], episode, where, visits) {
+    const { player } = this;
+    player.begin(level, a, b);
+    episode.bytes.fill(0);
+    for (let t = 0; !player.done; t++) {
+      if (visits) visits[where(player)] += 1;
+      episode.value[t] = player.value;
+      player.step();
+      episode.reward[t] = player.reward;
+      episode.terminated[t] = player.terminated;
+      episode.truncated[t] = player.truncated;
+      if (player.truncated && this.bootstrap) episode.next_value[t] = player.afterwards();
+      if (t % 16 === 15) yield null;
+    }
+    if (visits) visits[where(player)] += 1;
+  }
+
+  /** The means over the first `n` episodes; the largest return of all is what MaxMC knows of the level. */
+  means(n, best) {
+    const { setting, scores } = this;
+    setting.best_return = best;
+    const total = { episode_return: 0, length: 0, solved: 0, pvl: 0, maxmc: 0 };
+    for (const episode of this.episodes.slice(0, n)) {
+      this.arena.fn("score")(episode, setting, scores);
+      for (const name of Object.keys(total)) total[name] += scores[name];
+    }
+    const means = Object.fromEntries(Object.entries(total).map(([name, sum]) => [name, sum / n]));
+    return { episodes: n, return: means.episode_return, ...means };
+  }
+}
