@@ -25,7 +25,7 @@ STAGE, SITE = ROOT / "build" / "docs", ROOT / "site"
 SHOWN = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "LICENSE"),
     *("docs/**/*.md", "docs/images/**/*.*", "docs/site.css", "examples/*.py", "bench/**/*.py"),
-    *("results/*.md", "results/*.csv", "results/*.svg", "results/*.png"),
+    *("results/*.md", "results/*.csv", "results/*.svg", "results/*.png", "results/runs/*/config.json"),
 )
 
 

@@ -50,3 +50,21 @@ def test_no_package_imports_upwards(name):
         if package(path) == name:
             beside_or_above = {other for other in imported(path) - {name} if LEVEL[other] >= LEVEL[name]}
             assert not beside_or_above, f"{path} imports {sorted(beside_or_above)}"
+
+
+def defined(path: Path) -> set[str]:
+    """Names that a module defines at its top."""
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+    return found
+
+
+def test_a_name_of_the_walkers_means_one_thing():
+    """Its modules share too many words to define one of them twice."""
+    names = [name for path in (SOURCES / "envs" / "bipedal").rglob("*.py") for name in defined(path) - {"__all__"}]
+    assert {name for name in names if names.count(name) > 1} == set()

@@ -250,7 +250,7 @@ class POET:
         )
 
     def _sigma(self, room: Classroom, s: State) -> Float[Array, "N N 1"]:
-        """Of the level's own student, that is in a transfer's row and a step's column; as at first for a child."""
+        """Each rollout's noise: its student's, by a transfer's rows and a step's columns; a child's is as at first."""
         es: Any = room.learning
         own, due = es.sigma_after(s.learner.optimiser.count), s.own.round
         return jnp.select([due == STEP, due == TRANSFER], [own[None, :, None], own[:, None, None]], es.sigma)

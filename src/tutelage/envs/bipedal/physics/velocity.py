@@ -182,7 +182,7 @@ def solve_all(problem: Problem) -> Solution:
     return solution(task, lax.fori_loop(0, ITERATIONS, lambda _, course: iterate(task, course), course))
 
 
-def _moving(course: Course) -> tuple[Num, ...]:
+def _speeds(course: Course) -> tuple[Num, ...]:
     """The hull's velocity and how fast the legs turn, from which the rest follows where anchors are together."""
     return (*course.velocities[0], *(spin for _, _, spin in course.velocities[1:]))
 
@@ -197,7 +197,7 @@ def _change(course: Course, before: Course) -> Num:
     """The largest of what is watched, in metres or radians a second, or newton seconds."""
     moved, pressed = (
         [jnp.abs(new - old) for new, old in zip(watched(course), watched(before), strict=True)]
-        for watched in (_moving, _pressing)
+        for watched in (_speeds, _pressing)
     )
     return largest([*moved, *(p if p.ndim == moved[0].ndim else jnp.max(p, axis=0) for p in pressed)])
 
