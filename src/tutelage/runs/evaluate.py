@@ -133,7 +133,7 @@ def specialists(
     key: Key[Array, ""],
     greedy: bool = False,
 ) -> PyTree:
-    """Of each population (stacked `[S, N, …]`) the student of highest mean return on a level; all play the same."""
+    """The student of highest mean return on a level in each population, `[S, N, …]`; all play the same."""
     most = jax.tree.leaves(populations.members)[0].shape[1]
     keys = jnp.stack([jax.random.fold_in(key, seed) for seed in seeds])
     keys_level, keys_play = jax.vmap(jax.random.split, out_axes=1)(keys)
