@@ -288,8 +288,8 @@ def test_a_new_pair_has_the_score_it_was_admitted_with():
             "poet cannot run on maze: it needs a design space",
         ),
         (lambda: signs(METHOD).classroom(), "poet teaches students that learn by `es`, not by `ppo`"),
-        (lambda: colony(slots=2).classroom(), "method.children must be at most --slots, 2, not 4"),
-        (lambda: colony(es=tut.ES(levels=2)).classroom(), "es.levels is for a single student"),
+        (lambda: colony(slots=2).classroom(), "--method.children must be at most --slots, 2, not 4"),
+        (lambda: colony(es=tut.ES(levels=2)).classroom(), "--es.levels is for a single student"),
         (lambda: colony(replace(METHOD, capacity=20_000)).classroom(), "must be below 2³¹"),
     ],
 )

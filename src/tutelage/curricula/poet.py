@@ -105,12 +105,11 @@ class POET:
     """The step that students take on a child: as released, without moments; or one of Adam, as on other levels."""
 
     def __post_init__(self):
-        if min(self.capacity, self.reproduce_every, self.transfer_every, self.children, self.neighbours) < 1:
-            raise ValueError(
-                "method.capacity, -reproduce-every, -transfer-every, -children and -neighbours must be at least 1."
-            )
+        for name in ("capacity", "reproduce_every", "transfer_every", "children", "neighbours"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be at least 1, not {getattr(self, name)}.")
         if not self.lowest_score <= self.highest_score:
-            raise ValueError("method.lowest-score must not be above method.highest-score.")
+            raise ValueError("`lowest_score` must not be above `highest_score`.")
 
     @property
     def buffer(self) -> BufferConfig:
@@ -158,13 +157,15 @@ class POET:
     def _check(self, room: Classroom) -> None:
         assert isinstance(room.learning, ES)
         if room.learning.levels != 1:
-            raise ValueError(f"es.levels is for a single student; with poet it must be 1, not {room.learning.levels}.")
+            raise ValueError(
+                f"`es.levels` is for a single student; with poet it must be 1, not {room.learning.levels}."
+            )
         if self.children > room.slots:
-            raise ValueError(f"method.children must be at most --slots, {room.slots}, not {self.children}.")
+            raise ValueError(f"`method.children` must be at most `slots`, {room.slots}, not {self.children}.")
         if self.capacity**2 * (room.slots + 1) * room.env.max_steps >= 2**31:
             raise ValueError(
-                "method.capacity² × (slots + 1) × the env's max_steps must be below 2³¹, so that the steps of a round "
-                "can be counted: choose a smaller --method.capacity or --slots."
+                "`method.capacity`² × (`slots` + 1) × the env's max_steps must be below 2³¹, so that the steps of a "
+                "round can be counted."
             )
 
     def _colony(self, room: Classroom, level: Level, size: int) -> Colony:

@@ -30,11 +30,14 @@ from jaxtyping import PyTree
 from tutelage.errors import UserError
 from tutelage.runs.config import Config
 from tutelage.runs.storage import write_atomically
+from tutelage.student.controller import Controller, Population
 from tutelage.student.nets import Student
 
 
 def export(student: Student, config: Config[Any, Any], to: Path) -> bool:
     """Writes an ONNX file. Whether any number of students act side by side; if not, it is one."""
+    if isinstance(student, Population | Controller):
+        raise UserError("ONNX files are of students that value what they see, not of those that learn by `es`.")
     exporter = _exporter()
     try:
         model, any_number = exporter(Step(student, config, "B")), True

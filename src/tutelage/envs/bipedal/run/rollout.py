@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from tutelage.env import Played
+from tutelage.env import Box, Played
 from tutelage.envs.bipedal.physics.body import Body
 from tutelage.envs.bipedal.physics.impact import Flight
 from tutelage.envs.bipedal.physics.machine import machine
@@ -24,11 +24,12 @@ from tutelage.envs.bipedal.run.loop import Loop
 from tutelage.envs.bipedal.run.moment import Moment, as_one_batch, packed, unpacked
 from tutelage.envs.bipedal.run.packing import Layout
 from tutelage.envs.bipedal.run.stages import Stage, Way, table
+from tutelage.student.controller import Controller, Crowd
 from tutelage.student.nets import Flatten, TwoTowers
 
 WIDTH = 32  # the 24 numbers of an observation, filled up to a power of two
 SEEN = 24
-UNITS = 64
+MOST_UNITS = 64  # of a hidden layer
 CROWD = 1056  # programs that an H200 holds if each takes all registers it can use; where there are more,
 REGISTERS = 128  # twice as many fit
 
@@ -51,14 +52,19 @@ class Standing(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """A tower's weights: two hidden tanh layers and a linear one."""
+    """A policy's weights: two hidden tanh layers and the one before the action. Of each seed, or of each walker."""
 
-    w1: Float[Array, "*s 24 64"]
-    b1: Float[Array, "*s 64"]
-    w2: Float[Array, "*s 64 64"]
-    b2: Float[Array, "*s 64"]
-    w3: Float[Array, "*s 64 4"]
+    w1: Float[Array, "*s 24 h"]
+    b1: Float[Array, "*s h"]
+    w2: Float[Array, "*s h h"]
+    b2: Float[Array, "*s h"]
+    w3: Float[Array, "*s h 4"]
     b3: Float[Array, "*s 4"]
+
+    @property
+    def units(self) -> int:
+        """Of a hidden layer."""
+        return self.b1.shape[-1]
 
 
 class Record(NamedTuple):
@@ -83,6 +89,14 @@ class Plan(NamedTuple):
     slots: int
     queue: int
     steps: int
+    units: int = MOST_UNITS
+    share: int = 0  # walkers that have the same weights; 0: the slots of a seed
+    squashed: bool = False  # the action is the tanh of the last layer
+
+    @property
+    def together(self) -> int:
+        """Walkers that have the same weights."""
+        return self.share or self.slots
 
 
 def played_at_once(
@@ -97,16 +111,38 @@ def played_at_once(
 
     Under `vmap` the rollouts of all seeds are one kernel. None where it cannot be.
     """
-    if not (isinstance(student, TwoTowers) and isinstance(student.encoder, Flatten)):
-        return None
-    layers = student.actor.layers
-    if layers[0].weight.shape != (SEEN, UNITS) or student.log_std is None:
+    policy = _policy_of(student)
+    if policy is None:
         return None
     steps, slots, _ = noise.shape
-    plan = Plan(tolerance, judge, max_steps, slots, openings[1].shape[1], steps)
-    weights = Weights(*(x for layer in layers for x in (layer.weight, layer.bias)))
-    record = _as_one_kernel(plan)(weights, openings, noise * jnp.exp(student.log_std))
+    weights, spread_of_noise, how = policy
+    plan = Plan(tolerance, judge, max_steps, slots, openings[1].shape[1], steps, weights.units, **how)
+    record = _as_one_kernel(plan)(weights, openings, noise * spread_of_noise)
     return Played(*record[:6]), record.time, record.entry
+
+
+def _policy_of(student: Any) -> tuple[Weights, Array, dict[str, Any]] | None:
+    """A student's weights, what its noise is multiplied by, and how `Plan` tells it; None if the kernel cannot hold it.
+
+    A crowd has weights for each walker. They are as they were laid out for it, but for the axis of walkers, which comes
+    first: a program reads those of its walker in every step, 11 kB of a policy with 40 units, and the walkers that run
+    side by side do not have more than the GPU's second cache holds.
+    """
+    if isinstance(student, TwoTowers) and isinstance(student.encoder, Flatten):
+        weights = _weights(student.actor.layers)
+        fits = weights.w1.shape == (SEEN, MOST_UNITS) and student.log_std is not None
+        return (weights, jnp.exp(student.log_std), {}) if fits and student.log_std is not None else None
+    if isinstance(student, Crowd) and isinstance(student.members, Controller):
+        one = student.members
+        weights = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), _weights(one.layers))
+        fits = weights.w1.shape[1] == SEEN and weights.units <= MOST_UNITS and one.actions == Box(4)
+        if fits and isinstance(one.encoder, Flatten):
+            return weights, jnp.zeros(4), {"share": 1, "squashed": True}
+    return None
+
+
+def _weights(layers: Any) -> Weights:
+    return Weights(*(x for layer in layers for x in (layer.weight, layer.bias)))
 
 
 @lru_cache
@@ -124,10 +160,11 @@ class Ends:
 
     def act(self, at: Standing, w1, b1, w2, b2, w3, b3, noise, walker, observed, acted) -> Efforts:
         """The policy, noise added; what it saw and did is written down."""
-        seed = walker // self.plan.slots
-        hidden = jnp.tanh(_layer(w1, b1, seed, at.obs, UNITS))
-        hidden = jnp.tanh(_layer(w2, b2, seed, hidden, UNITS))
-        action = _layer(w3, b3, seed, hidden, 4) + noise[_row(walker, at.clock, 4)]
+        whose = walker // self.plan.together
+        hidden = jnp.tanh(_layer(w1, b1, whose, at.obs, self.plan.units))
+        hidden = jnp.tanh(_layer(w2, b2, whose, hidden, self.plan.units))
+        action = _layer(w3, b3, whose, hidden, 4)
+        action = (jnp.tanh(action) if self.plan.squashed else action) + noise[_row(walker, at.clock, 4)]
         observed[_row(walker, at.clock, WIDTH)] = at.obs
         acted[_row(walker, at.clock, 4)] = action
         return machine().entries(action)  # type: ignore[return-value]
@@ -155,8 +192,8 @@ class Ends:
 
 
 @lru_cache
-def loop(plan: Plan, n: int, seeds: int) -> Loop:
-    """A step of n walkers of so many seeds, from what the policy sees to what the next will see."""
+def loop(plan: Plan, n: int) -> Loop:
+    """A step of n walkers, from what the policy sees to what the next will see."""
     stages, queue = table(plan.tolerance, Way(solving.alone)), plan.queue
 
     def look(tiles: Any, walker: Int[Array, "1"], at: Standing) -> Callable:
@@ -171,9 +208,10 @@ def loop(plan: Plan, n: int, seeds: int) -> Loop:
     made.add_value("standing", Layout.of(standing))
     made.add_value("opening", Layout.of(opening), n * queue)
     made.add_array("tiles", (n * queue, 200, 8))
-    shapes = ((WIDTH, UNITS), (UNITS,), (UNITS, UNITS), (UNITS,), (UNITS, 4), (4,))
+    units = plan.units
+    shapes = ((WIDTH, units), (units,), (units, units), (units,), (units, 4), (4,))
     for name, shape in zip(Weights._fields, shapes, strict=True):
-        made.add_array(name, (seeds, *shape))
+        made.add_array(name, (n // plan.together, *shape))
     for name, width in (("noise", 4), ("observed", WIDTH), ("acted", 4), ("outcome", 4)):
         made.add_array(name, (n, plan.steps, width))
     ends = Ends(plan, made)
@@ -194,13 +232,25 @@ def _examples() -> tuple[Opening, Standing]:
     return Opening(world, obs), Standing(world, obs, number, number, number)
 
 
-def _layer(weight: Any, bias: Any, seed: Int[Array, "1"], x: Float[Array, "k 1"], units: int) -> Float[Array, "u 1"]:
-    """x·W + b, with the weights of this seed."""
-    shape = (x.shape[0], units, 1)
-    at = [lax.broadcasted_iota(jnp.int32, shape, k) for k in range(2)]
-    w = weight[(jnp.broadcast_to(seed, shape), *at)]
-    b = bias[(jnp.broadcast_to(seed, shape[1:]), lax.broadcasted_iota(jnp.int32, shape[1:], 0))]
-    return jnp.sum(w * jnp.expand_dims(x, 1), axis=0) + b
+def _layer(weight: Any, bias: Any, whose: Int[Array, "1"], x: Float[Array, "k 1"], units: int) -> Float[Array, "u 1"]:
+    """x·W + b with the weights of these, filled up with zeros to a power of two.
+
+    Where a number is beyond the last, so that there is no weight, the last one is read again: x is zero there.
+    """
+    wide = 1 << (units - 1).bit_length()
+    shape = (x.shape[0], wide, 1)
+    unit = lax.broadcasted_iota(jnp.int32, shape[1:], 0)
+    at = [_up_to(end, shape, k) for k, end in enumerate((weight.shape[1], units))]
+    w = weight[(jnp.broadcast_to(whose, shape), *at)]
+    b = bias[(jnp.broadcast_to(whose, shape[1:]), _up_to(units, shape[1:], 0))]
+    found = jnp.sum(w * jnp.expand_dims(x, 1), axis=0) + b
+    return found if units == wide else jnp.where(unit < units, found, 0.0)
+
+
+def _up_to(end: int, shape: tuple[int, ...], axis: int) -> Int[Array, "..."]:
+    """The index along an axis; beyond the last one that there is, that one."""
+    index = lax.broadcasted_iota(jnp.int32, shape, axis)
+    return index if end == shape[axis] else jnp.minimum(index, end - 1)
 
 
 def _row(walker: Int[Array, "1"], clock: Int[Array, "1"], width: int) -> tuple[Array, ...]:
@@ -225,10 +275,11 @@ def play(
     opening = Opening(unpacked(moment), jnp.pad(obs.T, ((0, WIDTH - SEEN), (0, 0))))
     first = jax.tree.map(lambda x: x[..., ::q], opening)
     none = jnp.zeros(n, jnp.int32)
-    s = loop(plan, n, seeds)
+    s = loop(plan, n)
     given = s.packed("standing", Standing(first.world, first.obs, none, none, none)) | s.packed("opening", opening)
-    w1 = jnp.pad(weights.w1, ((0, 0), (0, WIDTH - SEEN), (0, 0)))
-    given |= weights._replace(w1=w1)._asdict()
+    own = jax.tree.map(lambda x: x.reshape(n // plan.together, *x.shape[1 if plan.share == 0 else 2 :]), weights)
+    w1 = jnp.pad(own.w1, ((0, 0), (0, WIDTH - SEEN), (0, 0)))
+    given |= own._replace(w1=w1)._asdict()
     given |= {"tiles": tiles, "noise": jnp.swapaxes(noise, 1, 2).reshape(n, plan.steps, 4)}
     out = s.interpreted(given, plan.steps) if interpret else s.run(given, plan.steps)
     end = s.values("standing", out)
