@@ -1,6 +1,8 @@
-"""What other libraries are there for, with the libraries themselves: tests that skip without them, and examples."""
+"""With other libraries themselves, in environments of their own: tests that skip without them, and the examples."""
 
+import re
 import subprocess
+import tomllib
 
 import pytest
 
@@ -20,3 +22,47 @@ def test_with_the_library_itself(file):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:]
     assert "skipped" not in done.stdout.splitlines()[-1]
+
+
+EXAMPLES = ("craftax_worlds", "cartpole_physics", "xland_rules", "car_racing")
+
+TRAIN = """
+import dataclasses, pathlib, sys
+sys.path.insert(0, "examples")
+import {name} as example
+import tutelage as tut
+config = example.config()
+buffer = tut.BufferConfig(capacity=4, min_fill=0.1, gate="fixed")
+method = dataclasses.replace(config.method, buffer=buffer)
+ppo = dataclasses.replace(config.ppo, minibatches=1, epochs=1)
+config = dataclasses.replace(config, method=method, ppo=ppo, slots=2, updates=1, eval_every=0)
+run = tut.train(config, pathlib.Path(sys.argv[1]))
+assert run.metrics()[-1]["updates"] == 1
+design, levels = config.env.design(), run.levels()
+first = levels.at(0).level
+assert design.render(first).dtype == "uint8"
+again = design.from_json(design.to_json(first))
+from tutelage.env import same_level
+assert same_level(again, first)
+"""
+
+
+def pins(name: str) -> list[str]:
+    """What an example says it needs, besides this package."""
+    text = (ROOT / "examples" / f"{name}.py").read_text()
+    (block,) = re.findall(r"^# /// script\n(.*?)^# ///$", text, re.MULTILINE | re.DOTALL)
+    needed = tomllib.loads(re.sub(r"^# ?", "", block, flags=re.MULTILINE))["dependencies"]
+    return [requirement for requirement in needed if requirement != "tutelage"]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_name_exact_versions(name):
+    assert all(re.fullmatch(r"[\w-]+==[\d.]+", pin) for pin in pins(name)), pins(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_trains(name, tmp_path):
+    command = [python_with(*pins(name)), "-c", TRAIN.format(name=name), tmp_path / "run"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
