@@ -13,9 +13,9 @@ precedence, and those beside it take what it leaves. A process on the CPU plays 
 that is kept.
 
 `pack` writes `OUT/RUN.tar` (config, metrics, history, evaluations, students) for each run and, of unfinished ones,
-`OUT/RUN.state.N`, pieces of the newest checkpoint. `unpack` makes of the students a folder as `tutelage export RUN
---hub DIR --half` writes it, and puts the pieces together again, into `WORK` of its option `--work`, so that another
-machine can go on.
+`OUT/RUN.state.N`, pieces of the newest checkpoint. `unpack` makes a folder of the first students, as `tutelage export
+RUN --hub DIR --half` writes it, of as many as take few bytes. It also puts the pieces together again, into `WORK` of
+its option `--work`, so that another machine can go on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import sys
 import tarfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ RUNS, STUDENTS = ROOT / "results" / "runs", ROOT / "results" / "students"
 PIECE = 12 * 2**20  # bytes
 LOOK_EVERY = 15  # seconds
 EPISODES = 100  # on each held-out level, for each seed
+LARGEST = 2.5e6  # bytes of a run's students in results/students/, of which there may be 40 MB in all
 
 
 @dataclass(frozen=True)
@@ -229,8 +230,6 @@ def _cadences(job: Job) -> dict[str, int]:
 
 def changed(config: Any, changes: dict[str, Any]) -> Any:
     """A config with some fields set, named by their paths."""
-    from dataclasses import replace
-
     for path, value in changes.items():
         name, _, rest = path.partition(".")
         inner = changed(getattr(config, name), {rest: value}) if rest else value
@@ -335,7 +334,7 @@ def unpack(args: argparse.Namespace) -> int:
 
 
 def export_students(run: Path, files: list[Path], to: Path) -> None:
-    """A folder of the students that a run kept, a file a seed, with their evaluations and a model card."""
+    """A folder of the first students that a run kept, a file a seed, with their evaluations and a model card."""
     import numpy as np
 
     from tutelage.interop import hub
@@ -344,8 +343,13 @@ def export_students(run: Path, files: list[Path], to: Path) -> None:
 
     config = Run(run).config
     read = {header["seed"]: (arrays, header["updates"]) for arrays, header in map(read_arrays, files)}
-    seeds = [read[seed][0] for seed in config.all_seeds]
     [updates] = {updates for _, updates in read.values()}
+    one = sum(array.nbytes for array in read[config.seed][0].values()) / 2
+    if one > LARGEST:
+        print(f"{to} is not written: a student takes {one / 1e6:.1f} MB.")
+        return
+    config = replace(config, seeds=min(config.seeds, int(LARGEST / one)))
+    seeds = [read[seed][0] for seed in config.all_seeds]
     stacked = {name: np.stack([arrays[name] for arrays in seeds]) for name in seeds[0]}
     students = fill(state_template(config).learner.student, stacked)
     hub.write(to, config, updates, students, hub.evaluations(run, config, updates), half=True)
