@@ -103,6 +103,14 @@ def test_accel_trains_on_it_and_is_evaluated(tmp_path):
     assert (levels.level.values[levels.generation == 0] == np.float32([0.5, 2.0])).all(), "as published, at first"
 
 
+def test_episodes_are_solved_above_a_return_or_compared_by_it():
+    returns = jnp.array([3.0, 5.0])
+    for above, solved in ((4.0, [False, True]), (None, [False, False])):
+        config = jumper(env=drift(solved_above=above))
+        assert config.classroom().env.solved(returns).tolist() == solved
+        assert config.env.measure.column == ("mean_return" if above is None else "solved_rate")
+
+
 def test_what_is_no_parameter_is_said():
     with pytest.raises(UserError, match="Drift has no parameter 'mass'"):
         domain("drift", Drift(), {"mass": (1, 2)}, max_steps=8)

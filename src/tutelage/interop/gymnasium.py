@@ -58,7 +58,7 @@ class GymnasiumEnv(HostedEnv):
     blank: Obs
     max_steps: int
     seeded: bool = False
-    solved_above: float = math.inf
+    solved_above: float | None = None
     prepare: Prepare = set_attributes
 
     @property
@@ -81,8 +81,8 @@ class GymnasiumEnv(HostedEnv):
         return Player(self)
 
     def solved(self, episode_return: Float[Array, "..."]) -> Bool[Array, "..."]:
-        """A return above the one that was named."""
-        return episode_return > self.solved_above
+        """A return above the one that was named; never, if none was."""
+        return jnp.zeros_like(episode_return, bool) if self.solved_above is None else episode_return > self.solved_above
 
 
 class Player:
@@ -135,9 +135,8 @@ def domain(
             f"{type(one).__name__} has no attribute {unknown[0]!r}: say in `defaults` what it is by itself."
         )
     space = Parameters(parameters_of(bounds, known), generator, step, seeded)
-    limit = math.inf if solved_above is None else solved_above
     nothing = jax.tree.map(np.zeros_like, observation)
-    env = GymnasiumEnv(make, tuple(bounds), actions, nothing, max_steps, seeded, limit, prepare)
+    env = GymnasiumEnv(make, tuple(bounds), actions, nothing, max_steps, seeded, solved_above, prepare)
     return domain_of(name, env, space, solved_above)
 
 

@@ -67,7 +67,7 @@ class GymnaxEnv:
     actions: Discrete | Box
     max_steps: int
     seeded: bool = False
-    solved_above: float = math.inf
+    solved_above: float | None = None
     derive: Derive = field(default=lambda params: params)
 
     def params(self, level: ParameterLevel) -> Any:
@@ -98,8 +98,8 @@ class GymnaxEnv:
         return space.low + share * (space.high - space.low)
 
     def solved(self, episode_return: Float[Array, "..."]) -> Bool[Array, "..."]:
-        """A return above the one that was named."""
-        return episode_return > self.solved_above
+        """A return above the one that was named; never, if none was."""
+        return jnp.zeros_like(episode_return, bool) if self.solved_above is None else episode_return > self.solved_above
 
 
 def domain(
@@ -126,8 +126,7 @@ def domain(
     if unknown := [name for name in bounds if not hasattr(default, name)]:
         raise UserError(f"{type(game).__name__} has no parameter {unknown[0]!r}.")
     space = Parameters(parameters_of(bounds, {n: getattr(default, n) for n in bounds}), generator, step, seeded)
-    limit = math.inf if solved_above is None else solved_above
-    env = GymnaxEnv(game, tuple(bounds), actions_of(game), max_steps, seeded, limit, derive)
+    env = GymnaxEnv(game, tuple(bounds), actions_of(game), max_steps, seeded, solved_above, derive)
     return domain_of(name, env, space, solved_above)
 
 
