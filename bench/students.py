@@ -66,7 +66,7 @@ def speed(args: argparse.Namespace) -> None:
 
 
 def part_seconds(config: tut.Config, seeds: int) -> tuple[float, float]:
-    """Of a rollout on new levels, and of one pass of back-propagation over it."""
+    """What a rollout on new levels takes, and one pass of back-propagation over it."""
     room, ppo = config.classroom(), config.ppo
     keys = random.split(random.key(0), seeds)
     students = jax.jit(jax.vmap(room.new_student))(keys)
