@@ -8,12 +8,13 @@ BIN := $(VENV)/bin
 # -qq: errors only. Runs through `python -m`, so that a long path to this folder cannot break a script's first line.
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input -c constraints.txt
 
-.PHONY: help demo test slow lint types format page docs engines release bench clean
+.PHONY: help demo test slow soak lint types format page docs engines release bench clean
 
 help:
 	@echo "make demo     train a small student, evaluate it and show what came out"
 	@echo "make test     the tests (make test PYTEST_FLAGS='-k maze' for some of them)"
 	@echo "make slow     the tests that take minutes"
+	@echo "make soak     hours of harmed runs, random command lines and kills (RUNS=5000 MINUTES=60)"
 	@echo "make lint     ruff: rules and formatting"
 	@echo "make types    basedpyright"
 	@echo "make format   let ruff mend what it can"
@@ -36,6 +37,12 @@ test: $(VENV)/.installed-test
 # These run for long, so that XLA's optimisation, which tests/conftest.py turns off, pays.
 slow: $(VENV)/.installed-test
 	@XLA_FLAGS= $(BIN)/python -m pytest -m slow $(PYTEST_FLAGS)
+
+# Compiled as the tests are, and kept with their programs: what is tried is files and commands, not speed.
+RUNS ?= 5000
+MINUTES ?= 60
+soak: $(VENV)/.installed-test
+	@cd tests && PYTHONPATH=. ../$(BIN)/python -m soak --runs $(RUNS) --minutes $(MINUTES)
 
 lint: $(VENV)/.installed-test
 	@$(BIN)/ruff check

@@ -1,28 +1,10 @@
-import os
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from jaxtyping import config, install_import_hook
 
-ROOT = Path(__file__).resolve().parents[1]
-
-# Before anything imports JAX. As environment variables, so that xdist's workers and the processes that tests start have
-# them too: each program is compiled once, whichever of them comes first.
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".pytest_cache" / "jax"))
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-
-# The programs of tests run for moments; XLA compiles them three times as fast if it does not optimise them.
-# `XLA_FLAGS= make test` compiles as for a user. JAX 0.10 is the last to know the second flag; an unknown one is fatal.
-# The third is what XLA does by itself in JAX 0.10: so that no test's program depends on which tests came before it.
-QUICK = ["--xla_backend_optimization_level=0"]
-if version("jaxlib").startswith("0.10."):
-    QUICK.append("--xla_cpu_use_fusion_emitters=false")
-QUICK.append("--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1024")
-os.environ.setdefault("XLA_FLAGS", " ".join(QUICK))
-
-from jaxtyping import config, install_import_hook  # noqa: E402
+from compiling import ROOT  # before anything imports JAX
 
 # Every shape and type in tutelage's signatures is checked at each call (at each trace, under jit).
 install_import_hook("tutelage", "typechecker.check")

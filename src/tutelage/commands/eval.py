@@ -141,7 +141,7 @@ def _play_worst_case(command: Eval, run: Run, terminal: Terminal) -> None:
 
 def _keep(run: Run, subject: Subject, results: Sequence[evaluation.Result], terminal: Terminal) -> None:
     path = run.path / "evals" / subject.file_name
-    kept = evaluation.write_csv(path, results)
+    kept = evaluation.write_csv(path, results, terminal.warn)
     told = f"written to {path}" if kept else f"not written: {path} is of more episodes"
     terminal.say(f"mean ± standard error over seeds; {told}")
 

@@ -39,11 +39,8 @@ class Admitted(Record):
     def lineage(self, seed: int, level_id: int) -> list[int]:
         """Positions of a level's ancestors, the first ancestor first, itself last."""
         where = {int(i): n for n, i in enumerate(self.id) if self.seed[n] == seed}
-        line, seen = [self.find(seed, level_id)], {level_id}
-        while (parent := int(self.parent[line[-1]])) >= 0:
-            if parent in seen:
-                raise UserError(f"The levels on disk are damaged: in seed {seed}, level {parent} is its own ancestor.")
-            seen.add(parent)
+        line = [self.find(seed, level_id)]
+        while (parent := int(self.parent[line[-1]])) >= 0:  # always a smaller id than the child's
             if parent not in where:
                 raise UserError(f"The levels on disk are incomplete: seed {seed} lacks level {parent}.")
             line.append(where[parent])
@@ -83,7 +80,10 @@ def read(folder: Path, example: Level, until: int | None = None) -> Admitted:
     parts = [_read_segment(path, example) for path in chosen]
     if not parts:
         raise UserError(f"{folder} holds no levels yet.")
-    return concatenate(parts)
+    found = concatenate(parts)
+    if len(np.unique(np.stack([found.seed, found.id]), axis=1).T) < len(found):
+        raise UserError(f"{folder}: the levels are damaged; some are there twice.")
+    return found
 
 
 def segments(folder: Path) -> list[Path]:
@@ -112,7 +112,20 @@ def _read_segment(path: Path, example: Level) -> Admitted:
     shapes = [x.shape for x in unpacked] + [x.shape for x in facts.values()]
     if shapes != [(len(facts["id"]), *x.shape) for x in leaves] + [(len(facts["id"]),)] * len(FACTS):
         raise UserError(f"{path} holds no levels of this design space.")
-    return Admitted(level=jax.tree.unflatten(structure, unpacked), **facts)
+    return _checked(path, Admitted(level=jax.tree.unflatten(structure, unpacked), **facts))
+
+
+def _checked(path: Path, found: Admitted) -> Admitted:
+    """Levels whose facts can be so: every level is younger than its parent, so that each line of descent ends."""
+    for name in FACTS:
+        facts = getattr(found, name)
+        if facts.dtype.kind != ("f" if name == "score" else "i"):
+            raise UserError(f"{path}: the levels are damaged; their {name} is of type {facts.dtype}.")
+        if (facts < -1).any() if name == "parent" else name != "score" and (facts < 0).any():
+            raise UserError(f"{path}: the levels are damaged; a {name} is negative.")
+    if (found.parent >= found.id).any():
+        raise UserError(f"{path}: the levels are damaged; one is older than its parent.")
+    return found
 
 
 def _pack(x: np.ndarray) -> np.ndarray:
@@ -122,6 +135,8 @@ def _pack(x: np.ndarray) -> np.ndarray:
 
 def _unpack(x: np.ndarray, like: Any) -> np.ndarray:
     if like.dtype != bool:
+        if x.dtype != like.dtype:
+            raise TypeError(f"{x.dtype} instead of {like.dtype}")
         return x
     bits = np.unpackbits(x, axis=1, count=int(np.prod(like.shape)))
     return bits.astype(bool).reshape(len(x), *like.shape)

@@ -13,7 +13,7 @@ import numpy as np
 from tutelage.curricula.buffer import Buffer
 from tutelage.curricula.record import Record
 from tutelage.env import DesignSpace, Level
-from tutelage.errors import UserError
+from tutelage.errors import UserError, reason
 from tutelage.runs.run import Run
 
 HISTORY = ("id", "parent", "generation", "birth", "score")
@@ -45,11 +45,12 @@ class Holdings:
     seed: int
     record: Record
     metrics: Mapping[str, np.ndarray]
+    design: DesignSpace
 
     @staticmethod
     def of(record: Record, seed: int, design: DesignSpace) -> Holdings:
         """From the records of some levels, which are described here."""
-        return Holdings(seed, record, described(design, record.level))
+        return Holdings(seed, record, described(design, record.level), design)
 
     def __len__(self) -> int:
         return len(self.record.id)
@@ -58,12 +59,18 @@ class Holdings:
         return map(self.found, range(len(self)))
 
     def found(self, n: int) -> Found:
-        """The n-th of them."""
-        return Found.of(self.record.at(n), self.seed, {name: x[n] for name, x in self.metrics.items()})
+        """The n-th of them, which must be one that its design space could have made."""
+        record = self.record.at(n)
+        try:
+            self.design.from_json(self.design.to_json(record.level))
+        except (ValueError, IndexError, OverflowError) as error:
+            raise UserError(f"Level {record.id} of seed {self.seed} is damaged: {reason(error)}") from error
+        return Found.of(record, self.seed, {name: x[n] for name, x in self.metrics.items()})
 
     def first(self, n: int) -> Holdings:
         """The first of them, `n` at most."""
-        return Holdings(self.seed, self.record.at(slice(n)), {name: x[:n] for name, x in self.metrics.items()})
+        metrics = {name: x[:n] for name, x in self.metrics.items()}
+        return Holdings(self.seed, self.record.at(slice(n)), metrics, self.design)
 
 
 def best(run: Run, top: int, seed: int | None = None, updates: int | None = None) -> list[Found]:

@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from tutelage.env import Env, Level, State, Suite, TestLevel
 from tutelage.errors import reason
 from tutelage.runs.devices import EACH, placed, spread
-from tutelage.runs.storage import LARGEST_TEXT, Damaged, make_folder, read, write_atomically
+from tutelage.runs.storage import LARGEST_TEXT, Damaged, Missing, make_folder, put_aside, read, write_atomically
 from tutelage.statistics import Summary
 from tutelage.student import distributions
 from tutelage.student.controller import Population
@@ -195,23 +195,24 @@ def evaluate(
     return results
 
 
-def write_csv(path: Path, results: Sequence[Result]) -> bool:
-    """One row a level and seed. What is there already stays if it is of more episodes: then this returns False."""
-    if _episodes_in(path) > max((r.episodes for r in results), default=0):
-        return False
+def write_csv(path: Path, results: Sequence[Result], warn: Callable[[str], None] = lambda text: None) -> bool:
+    """One row a level and seed. What is there already stays if it is of more episodes: then this returns False.
+
+    What cannot be read as an evaluation is kept under another name, and that is said.
+    """
+    try:
+        if min((r.episodes for r in read_csv(path)), default=0) > max((r.episodes for r in results), default=0):
+            return False
+    except Missing:
+        pass
+    except Damaged as error:
+        warn(f"{error}; it is {put_aside(path).name} from here on.")
     rows = [[f.name for f in fields(Result)], *([*astuple(r)] for r in results)]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([_cell(x) for x in row] for row in rows)
     make_folder(path.parent)
     write_atomically(path, text.getvalue().encode())
     return True
-
-
-def _episodes_in(path: Path) -> int:
-    try:
-        return min((r.episodes for r in read_csv(path)), default=0)
-    except Damaged:
-        return 0
 
 
 def _cell(x: object) -> str:
@@ -221,8 +222,10 @@ def _cell(x: object) -> str:
 def read_csv(path: Path) -> list[Result]:
     """What `write_csv` wrote, or `Damaged`."""
     try:
-        rows = list(csv.DictReader(io.StringIO(read(path, LARGEST_TEXT).decode(), newline="")))
+        rows = csv.DictReader(io.StringIO(read(path, LARGEST_TEXT).decode(), newline=""))
         results = [Result(r["level"], int(r["seed"]), int(r["episodes"]), *(float(r[k]) for k in _MEANS)) for r in rows]
+        if not results and {f.name for f in fields(Result)} - set(rows.fieldnames or ()):
+            raise ValueError("it has neither rows nor the columns of one")
     except (ValueError, KeyError, TypeError, csv.Error) as error:
         raise Damaged(f"{path.name} cannot be read as an evaluation ({reason(error)})") from error
     if not all(math.isfinite(getattr(r, name)) for r in results for name in _MEANS):

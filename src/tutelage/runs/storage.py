@@ -158,6 +158,16 @@ def make_folder(path: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, "there is a file of this name", str(path))
 
 
+def check_changeable(path: Path) -> None:
+    """Raises what would keep a file, or the files of a folder, from being changed; changes nothing."""
+    if path.is_dir():
+        if not os.access(path, os.R_OK | os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    elif os.path.lexists(path):  # a link that leads nowhere is an error here
+        with _opened(path, os.O_RDWR):
+            pass
+
+
 def remove(path: Path) -> None:
     """Removes a file, if it is there."""
     with suppress(FileNotFoundError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
 import time
@@ -21,7 +22,7 @@ from tutelage.runs.flags import start_jax
 from tutelage.runs.lock import Lock
 from tutelage.runs.run import Run, initial_state, state_template
 from tutelage.runs.signals import Interrupted
-from tutelage.runs.storage import make_folder, put_aside, tidy, write_atomically
+from tutelage.runs.storage import check_changeable, make_folder, put_aside, tidy, write_atomically
 from tutelage.runs.trainer import KEPT_CHECKPOINTS, Progress, Trainer, Warn
 
 OnProgress = Callable[[Progress], None]
@@ -147,6 +148,7 @@ def _go_on(run: Run, config: Config, on_progress: OnProgress, warn: Warn, device
             return run
         trainer = Trainer(config, run.path, on_progress, warn, devices)
         trainer.check()
+        _check_changeable(run.path)
         if config != run.config:
             _write_config(run.path, config)
         _forget_after(run.path, updates, warn)
@@ -163,6 +165,17 @@ def _newest(run: Run, warn: Warn) -> tuple[int, State]:
         return 0, initial_state(run.config)
     folder = run.path / "checkpoints"
     return checkpoint.load_newest(folder, state_template(run.config), warn, run.difference)
+
+
+def _check_changeable(path: Path) -> None:
+    """Refuses a run that could not be gone on with, while it is as it was."""
+    for name in standing.FOLDERS:
+        if os.path.lexists(path / name) and not (path / name).is_dir():
+            raise UserError(f"{path / name} is not a folder.")
+    for name in ("", *standing.FOLDERS, "metrics.jsonl", history.FILE):
+        check_changeable(path / name)
+    metrics.rows_of(path / "metrics.jsonl")
+    archive.segments(path / "levels")
 
 
 def _forget_after(path: Path, updates: int, warn: Warn) -> None:

@@ -29,16 +29,22 @@ class Pedigree:
     @cached_property
     def parent(self) -> Int[np.ndarray, " N"]:
         """Each level's parent."""
-        ids, parents = self.admitted.id[self.places], self.admitted.parent[self.places]
-        return np.where(parents >= 0, self._numbers[parents.clip(min=0)], -1) if len(ids) else parents
+        return self._found(self.admitted.parent[self.places])
 
     @cached_property
-    def _numbers(self) -> np.ndarray:
-        """The level of each id, −1 for ids that were never kept."""
-        ids, parents = self.admitted.id[self.places], self.admitted.parent[self.places]
-        numbers = np.full(1 + max(ids.max(), parents.max()), -1)
-        numbers[ids] = np.arange(len(ids))
-        return numbers
+    def _ids(self) -> tuple[np.ndarray, np.ndarray]:
+        """All ids, ascending, and the levels they are of."""
+        ids = self.admitted.id[self.places]
+        order = np.argsort(ids)
+        return ids[order], order
+
+    def _found(self, wanted: np.ndarray) -> np.ndarray:
+        """The levels of some ids, −1 for ids that were never kept."""
+        ids, levels = self._ids
+        if not len(ids):
+            return np.full(len(wanted), -1)
+        at = np.searchsorted(ids, wanted).clip(max=len(ids) - 1)
+        return np.where(ids[at] == wanted, levels[at], -1)
 
     @cached_property
     def root(self) -> Int[np.ndarray, " N"]:
@@ -50,8 +56,7 @@ class Pedigree:
 
     def numbers(self, ids: Sequence[int] | np.ndarray) -> Int[np.ndarray, " n"]:
         """The levels of some ids, without those that are not on record."""
-        ids = np.asarray(ids, int)
-        known = self._numbers[ids[(ids >= 0) & (ids < len(self._numbers))]] if len(self.places) else np.zeros(0, int)
+        known = self._found(np.asarray(ids, int))
         return known[known >= 0]
 
     def line(self, level: int) -> list[int]:

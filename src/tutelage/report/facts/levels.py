@@ -10,6 +10,7 @@ from typing import TypeVar
 import jax.numpy as jnp
 import numpy as np
 
+from tutelage.errors import UserError
 from tutelage.report.facts.ancestry import Pedigree, Tree, concentration, largest_family
 from tutelage.report.facts.comparison import Group
 from tutelage.report.facts.runs import Member, Missing
@@ -192,8 +193,8 @@ def readable(read: Callable[[Thing], Readable], things: Iterable[Thing]) -> list
     for thing in things:
         try:
             found.append(read(thing))
-        except Missing as missing:
-            gone[str(missing)] = None
+        except UserError as error:
+            gone[str(error)] = None
     if gone and not found:
         raise Missing(" ".join(gone))
     return found

@@ -27,7 +27,7 @@ _LARGEST = 1e15  # no quantity of a run is anywhere near it, and figures cannot 
 UNREADABLE = (UserError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)  # what files may do
 
 
-class Missing(Exception):
+class Missing(UserError):
     """Something a report cannot show. Its text names the file that it would be in, and says how to get it."""
 
 
@@ -63,7 +63,7 @@ class Member:
     @property
     def updates(self) -> int:
         """Student updates done, as far as the run's files tell."""
-        return max((0, *(row["updates"] for row in self.rows[-1:]), *self.run.checkpoints))
+        return max((0, *(row["updates"] for row in self.rows[-1:]), *self.checkpoints))
 
     @property
     def env_steps(self) -> float:
@@ -73,12 +73,20 @@ class Member:
     @property
     def landmarks(self) -> list[int]:
         """Checkpoints of trained students, ascending."""
-        return [updates for updates in self.run.checkpoints if updates]
+        return [updates for updates in self.checkpoints if updates]
 
     @property
     def newest(self) -> int | None:
         """The last checkpoint, if there is one."""
-        return max(self.run.checkpoints, default=None)
+        return max(self.checkpoints, default=None)
+
+    @cached_property
+    def checkpoints(self) -> list[int]:
+        """The student updates there are checkpoints of; none where that cannot be told."""
+        try:
+            return self.run.checkpoints
+        except UNREADABLE:
+            return []
 
     @cached_property
     def past(self) -> list[dict[str, Any]]:

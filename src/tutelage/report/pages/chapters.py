@@ -9,6 +9,7 @@ from functools import cached_property
 from operator import attrgetter
 
 from tutelage.env import Domain, TestLevel
+from tutelage.errors import UserError
 from tutelage.page.address import address
 from tutelage.report import text
 from tutelage.report.facts import provenance
@@ -64,8 +65,8 @@ def _each(findings: Iterable[Findings], tell: Callable[[Findings], Markup | None
     for f in findings:
         try:
             told[tell(f) or Markup()] = None
-        except Missing as missing:
-            told[gap(str(missing))] = None
+        except UserError as error:
+            told[gap(str(error))] = None
     return join(*told)
 
 

@@ -13,7 +13,7 @@ from tutelage.page.rooms import ready
 from tutelage.report import text
 from tutelage.report.facts import provenance
 from tutelage.report.facts.comparison import Comparison, Gathered, Group, gather
-from tutelage.report.facts.runs import Missing, open_runs
+from tutelage.report.facts.runs import open_runs
 from tutelage.report.pages.binder import Binder
 from tutelage.report.pages.chapters import CHAPTERS, Chapter, Volume
 from tutelage.report.pages.html import Markup, document, element, facts, gap, join, marked, resource
@@ -97,8 +97,8 @@ def _part(volume: Volume, binder: Binder, on_chapter: Callable[[str], None], *, 
 def _section(title: str, chapter: Chapter, volume: Volume, binder: Binder) -> Markup:
     try:
         body = chapter(volume, binder)
-    except Missing as missing:
-        body = gap(str(missing))
+    except UserError as error:
+        body = gap(str(error))
     return element("section", element("h2", title), body)
 
 

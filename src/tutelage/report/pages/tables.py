@@ -183,13 +183,13 @@ def _pair(s: Summary | None) -> tuple[float, float]:
 
 
 def html(table: Table, others: Mapping[str, Table]) -> Markup:
-    """A table for the page; `others` has further columns by title, tables of the same rows."""
+    """A table for the page; `others` has further columns by title, tables of the same levels."""
     groups = headings(table)
     titles = ["level", *(t for g in groups for t in g), *others]
     head = element("tr", *(element("th", t, scope="col") for t in titles))
     rows = []
-    for n, row in enumerate(table.rows):
-        further = (_ours(x.digits, cell.ours, class_="aside") for x in others.values() for cell in x.rows[n].cells)
+    for row in table.rows:
+        further = (_further(x, row.name) for x in others.values())
         rows.append((row.total, element("tr", element("th", row.name, scope="row"), *_cells(table, row), *further)))
     return element(
         "table",
@@ -198,6 +198,12 @@ def html(table: Table, others: Mapping[str, Table]) -> Markup:
         element("tfoot", *(row for total, row in rows if total)),
         class_="sortable many" if len(groups) > 1 else "sortable",
     )
+
+
+def _further(table: Table, name: str) -> Markup:
+    """The cell of one method in the row of a name; blank where the table has no such row, as for the paper's levels."""
+    ours = next((row.cells[0].ours for row in table.rows if row.name == name), None)
+    return _ours(table.digits, ours, class_="aside") if ours else _blank()
 
 
 def _cells(table: Table, row: Row) -> list[Markup]:

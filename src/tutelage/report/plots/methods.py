@@ -9,10 +9,11 @@ from functools import partial
 
 import numpy as np
 
+from tutelage.errors import UserError
 from tutelage.report import text as texts
 from tutelage.report.facts.comparison import Comparison
 from tutelage.report.facts.levels import Findings
-from tutelage.report.facts.runs import Missing, Row
+from tutelage.report.facts.runs import Row
 from tutelage.report.plots.bars import Cluster, Mark, Panel, bar_figure, interval_figure
 from tutelage.report.plots.figure import BLUE, GREEN, NARROW, PALETTE, PANEL, PURPLE, VERMILLION, Data, Sketch, Words
 from tutelage.report.plots.lines import Curve, Line, Scale, curve, line_sketch
@@ -130,7 +131,7 @@ def concentration(c: Comparison, findings: Sequence[Findings]) -> Sketch | None:
     for f in findings:
         try:
             found = f.concentrations
-        except Missing:
+        except UserError:
             continue
         if found:
             values = [Summary.of(shares) for shares in found.values()]
