@@ -72,7 +72,7 @@ def _signatures(module: Module) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def sources(wanted: Iterable[Plan]) -> list[Source]:
-    """Of these plans; those that come to the same text are one, which all use."""
+    """The sources of plans; those that come to the same text are one, which all use."""
     found: dict[str, Source] = {}
     for plan in wanted:
         source = source_of(plan)

@@ -155,7 +155,7 @@ def _edits(domain: Domain) -> set[int]:
 
 @lru_cache
 def _keeping(leaves: tuple[Any, ...], structure: Any, config: BufferConfig) -> Exports:
-    """Of levels like this, once for all domains with these rules."""
+    """For levels like this, once for all domains with these rules."""
     return exports.of_keeping(jax.tree.unflatten(structure, leaves), config)
 
 

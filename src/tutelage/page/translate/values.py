@@ -81,7 +81,7 @@ class Value:
         return self.at(("0",) * len(self.shape))
 
     def seen(self, shape: Iterable[int], strides: Iterable[int]) -> Value:
-        """The same elements and more or fewer, along other axes."""
+        """A value of the same elements and more or fewer, along other axes."""
         return replace(self, shape=tuple(shape), strides=tuple(strides))
 
     def broadcast(self, shape: Shape, axes: Sequence[int] | None = None) -> Value:
@@ -136,7 +136,7 @@ class Value:
         return self.window(starts, (1, *self.shape[1:])).without([0])
 
     def as_ramp(self, dtype: str) -> Value:
-        """Of another whole type, if no memory has to be read for it."""
+        """In another whole type, if no memory has to be read for it."""
         return replace(self, dtype=dtype)
 
 

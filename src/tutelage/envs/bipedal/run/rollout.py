@@ -63,7 +63,7 @@ class Weights(NamedTuple):
 
     @property
     def units(self) -> int:
-        """Of a hidden layer."""
+        """How many units a hidden layer has."""
         return self.b1.shape[-1]
 
 

@@ -98,7 +98,7 @@ def converted(p: Program, eqn: Equation, x: Value) -> Value:
 
 @rule("bitcast_convert_type")
 def reread(p: Program, eqn: Equation, x: Value) -> Value:
-    """The same bits as another type of the same size."""
+    """Bits read as another type of the same size."""
     if x.dtype == eqn.dtype:
         return x
     whole = "float32" not in (x.dtype, eqn.dtype)
