@@ -52,6 +52,7 @@ def test_children_know_their_parents(lived):
     assert set(np.asarray(b.parent)[children]) <= set(np.asarray(explored.buffer.id).tolist())
 
 
+@pytest.mark.slow
 def test_lava_grids_are_edited_too():
     env = LavaDomain(max_steps=20, generator="empty", placements=0)
     buffer = tut.BufferConfig(capacity=16, min_fill=0.3, replay_rate=0.9)
