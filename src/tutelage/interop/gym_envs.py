@@ -207,7 +207,7 @@ class MazeEnv(EngineEnv):
         return spaces.Dict({"image": spaces.Box(0, 10, shape, np.uint8), "direction": spaces.Discrete(4)})
 
     def seen(self, obs: Record) -> Any:
-        """Both."""
+        """Copies of both."""
         return {"image": obs["image"].copy(), "direction": np.int64(obs["direction"])}
 
     def picture(self, play: Play) -> np.ndarray:
@@ -229,7 +229,7 @@ class LavaEnv(EngineEnv):
         return spaces.Dict({x.path: spaces.Box(*_ends(x.dtype), x.shape, np.dtype(x.dtype).type) for x in leaves})
 
     def seen(self, obs: Record) -> Any:
-        """All three."""
+        """Copies of all three."""
         return {leaf.path: obs[leaf.path].copy() for leaf in obs.layout.leaves}
 
     def picture(self, play: Play) -> np.ndarray:
@@ -249,7 +249,7 @@ class WalkerEnv(EngineEnv):
         return spaces.Box(-50.0, 50.0, self._own["obs"][""].shape, np.float32)
 
     def seen(self, obs: Record) -> Any:
-        """They."""
+        """All of them."""
         return obs[""].copy()
 
     def picture(self, play: Play) -> np.ndarray:
