@@ -101,7 +101,7 @@ def main() -> None:
     if alone:
         speed = env_speed(config.env, alone, steps=128, repeats=2).steps_per_second
         print(
-            f"{alone:,} walkers alone: {speed / 1e6:.2f} M steps/s; an iteration has {total / whole / speed:.0%} of it"
+            f"{alone:,} walkers alone: {rate(alone, alone / speed)}; an iteration has {total / whole / speed:.0%} of it"
         )
 
 
@@ -111,7 +111,7 @@ def at(states: State, number: int) -> State:
 
 
 def rate(steps: int, seconds: float) -> str:
-    return f"{steps / seconds / 1e6:.2f} M steps/s"
+    return f"{steps / seconds / 1e6:,.3g} M steps/s"
 
 
 if __name__ == "__main__":
