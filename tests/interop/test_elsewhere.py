@@ -55,7 +55,7 @@ def pins(name: str) -> list[str]:
     return [requirement for requirement in needed if requirement != "tutelage"]
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", [*EXAMPLES, "sb3_maze"])
 def test_examples_name_exact_versions(name):
     assert all(re.fullmatch(r"[\w-]+==[\d.]+", pin) for pin in pins(name)), pins(name)
 
@@ -66,3 +66,11 @@ def test_an_example_trains(name, tmp_path):
     command = [python_with(*pins(name)), "-c", TRAIN.format(name=name), tmp_path / "run"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
+
+
+@pytest.mark.slow
+def test_stable_baselines_learn_and_play_our_suite():
+    command = [python_with(*pins("sb3_maze")), "examples/sb3_maze.py", "--steps", "1024"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert len(re.findall(r"^\w+ +[01]\.\d\d$", done.stdout, re.MULTILINE)) == 6
