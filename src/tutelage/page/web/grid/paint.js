@@ -185,7 +185,7 @@ export function paintSeen(pen, geometry, seen, colour, { fog = false } = {}) {
   const across = level.width + 2;
   pen.save();
   pen.beginPath();
-  pen.rect(0, 0, level.width * tile + 2 * left, level.height * tile + 2 * left);
+  pen.roundRect(0, 0, level.width * tile + 2 * left, level.height * tile + 2 * left, 0.6 * left);
   pen.clip();
   pen.fillStyle = colour;
   pen.globalAlpha = fog ? 1 : 0.16;
