@@ -264,11 +264,13 @@ def shrunk(line: str) -> list[str]:
     """The words of a command, with settings that make it quick."""
     line = re.sub(r" --devices \d+", "", line)
     line = re.sub(r"--checkpoint \d+", "--checkpoint 2", re.sub(r"--lineage \d+", "--lineage 0", line))
+    line = re.sub(r"checkpoints/\d+", "checkpoints/00000002", line)
     words = [found for word in shlex.split(line) for found in (sorted(map(str, Path().glob(word))) or [word])][1:]
     if words[0] == "train" and "--help" not in words:
         kinds = ["any", *words[1:3]] if not words[1].startswith("-") else ["any"]
         few = "--method.capacity 2 --method.children 2" if "poet" in kinds else "--method.buffer.capacity 8"
-        return words + shlex.split(" ".join([few, *(SMALL.get(kind, "") for kind in kinds)]))
+        more = "--updates 3" if "--start" in words else ""
+        return words + shlex.split(" ".join([few, *(SMALL.get(kind, "") for kind in kinds), more]))
     if words[0] == "resume":
         return [re.sub(r"^\d{3,}$", "3", word) for word in words]
     if words[0] == "sweep" and not Path(words[1]).is_dir():

@@ -33,6 +33,8 @@ LATER = frozenset(
     {
         "activation",
         "admission",
+        "start",
+        "start_with",
         "cell",
         "compass",
         "critic",
@@ -98,6 +100,10 @@ class Config(Generic[E, M]):
     """Student updates between checkpoints; the last two are kept."""
     archive_every: int = 5_000
     """Student updates between checkpoints that are kept for good; 0 for none but the final one."""
+    start: str = ""
+    """A checkpoint of another run to begin from, as a file; from nothing if not given."""
+    start_with: Literal["state", "students"] = "state"
+    """What is taken over from it: the whole state, buffer and number of student updates included, or the students."""
     track: Track = Track()
     """Where metrics go besides `metrics.jsonl`."""
 
@@ -197,6 +203,12 @@ def _untaught(method: Curriculum, learning: Learning) -> str:
 
 def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
+
+
+def starting(config: Config[Any, Any], start: str | Path | None) -> Config[Any, Any]:
+    """The config with a checkpoint to begin from, if one is given; by its whole path, which holds wherever one is."""
+    start = start or config.start
+    return dataclasses.replace(config, start=str(Path(start).absolute())) if start else config
 
 
 def to_json(config: Config[Any, Any], method_name: str) -> dict[str, Any]:

@@ -187,7 +187,11 @@ def _listed(names: Any) -> str:
 
 def essence(config: Config) -> Config:
     """The config with its defaults in place of all that has no part in what is compiled."""
-    plain = {f.name: f.default for f in dataclasses.fields(Config) if f.name in configs.FREE | {"seed"}}
+    plain = {
+        f.name: f.default
+        for f in dataclasses.fields(Config)
+        if f.name in configs.FREE | {"seed", "start", "start_with"}
+    }
     return dataclasses.replace(config, **plain)
 
 

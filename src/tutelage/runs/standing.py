@@ -43,11 +43,12 @@ def look(path: Path, domain: Domain | None = None) -> Standing:
 def _look(path: Path, domain: Domain | None) -> Standing:
     if is_free(path):
         return Standing("nothing")
-    total = Run(path, domain).config.updates
+    config = Run(path, domain).config
+    total = config.updates
     there = checkpoint.available(path / "checkpoints")
     if there:
         return Standing("finished" if there[-1] >= total else "going", there[-1])
-    if something := _to_lose(path):
+    if something := _to_lose(path, inherits=bool(config.start)):
         why = f"{path} holds {something}, but no checkpoint to go on from: start the run again with another --out."
         return Standing("lost", why=why)
     return Standing("begun")
@@ -68,15 +69,17 @@ def _is_left_over(path: Path) -> bool:
     return path.name == ".lock" or (path.name.startswith(".") and path.name.endswith(".tmp"))
 
 
-def _to_lose(path: Path) -> str | None:
-    """What would be lost if the run began anew."""
+def _to_lose(path: Path, *, inherits: bool) -> str | None:
+    """What would be lost if the run began anew; not the levels that it inherits, which it writes first of all."""
     if students.are_there(path):
         return "students"
     if (path / "metrics.jsonl").exists() and (path / "metrics.jsonl").stat().st_size:
         return "rows of metrics"
-    if archive.segments(path / "levels"):
+    if archive.segments(path / "levels") and not inherits:
         return "levels"
     for folder in FOLDERS:
+        if folder == "levels" and inherits:
+            continue
         if (path / folder).is_dir() and any(not _is_left_over(p) for p in (path / folder).iterdir()):
             return f"files in {folder}/"
     return None

@@ -352,10 +352,11 @@ def named_leaves(tree: PyTree) -> dict[str, Any]:
 
 
 def _raw(leaf: Any) -> Any:
-    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+    return jax.random.key_data(leaf) if is_key(leaf) else leaf
 
 
-def _is_key(leaf: Any) -> bool:
+def is_key(leaf: Any) -> bool:
+    """Whether these are PRNG keys."""
     return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
@@ -372,10 +373,10 @@ def fill(template: PyTree, arrays: Mapping[str, np.ndarray]) -> PyTree:
 
 
 def _restore(name: str, like: Any, array: np.ndarray) -> Any:
-    expected = jax.eval_shape(jax.random.key_data, like) if _is_key(like) else like
+    expected = jax.eval_shape(jax.random.key_data, like) if is_key(like) else like
     if array.shape != expected.shape or array.dtype != expected.dtype:
         raise Damaged(
             f"it belongs to another configuration: {name} is {array.dtype}{list(array.shape)} "
             f"instead of {expected.dtype}{list(expected.shape)}"
         )
-    return jax.random.wrap_key_data(jax.numpy.asarray(array)) if _is_key(like) else jax.numpy.asarray(array)
+    return jax.random.wrap_key_data(jax.numpy.asarray(array)) if is_key(like) else jax.numpy.asarray(array)

@@ -13,15 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tutelage.curricula.state import State
 from tutelage.errors import UserError, reason
 from tutelage.runs import archive, checkpoint, history, metrics, presets, standing
 from tutelage.runs import config as configs
 from tutelage.runs.config import Config
 from tutelage.runs.flags import start_jax
 from tutelage.runs.lock import Lock
-from tutelage.runs.run import Run, initial_state, state_template
+from tutelage.runs.run import Run, state_template
 from tutelage.runs.signals import Interrupted
+from tutelage.runs.start import Beginning, begin
 from tutelage.runs.storage import check_changeable, make_folder, put_aside, tidy, write_atomically
 from tutelage.runs.trainer import KEPT_CHECKPOINTS, Progress, Trainer, Warn
 
@@ -33,23 +33,27 @@ def train(
     out: str | Path,
     *,
     resume: bool = False,
+    start: str | Path | None = None,
     devices: int = 1,
     on_progress: OnProgress = lambda p: None,
     warn: Warn = lambda text: None,
 ) -> Run:
     """Trains a run to its end: a new one, or with `resume` whatever there is of this config in the directory.
 
-    Seeds may be spread over several `devices` of this host. The same number of them gives the same bits.
+    It may `start` from a checkpoint of another run, whose file this is; it is a setting of the config too. Seeds may be
+    spread over several `devices` of this host. The same number of them gives the same bits.
     """
     path = Path(out)
+    config = configs.starting(config, start)
     start_jax(config.env)
     if resume and not standing.is_free(path):
         return _go_on(_same(path, config), config, on_progress, warn, devices)
     _check_free(path)
     trainer = Trainer(config, path, on_progress, warn, devices)
     trainer.check()
+    beginning = begin(config, warn)
     with _begun(path, config):
-        _run(trainer, initial_state(config))
+        _run(trainer, beginning)
     return Run(path, config.env)
 
 
@@ -139,7 +143,8 @@ def _furnish(path: Path) -> None:
 
 def _go_on(run: Run, config: Config, on_progress: OnProgress, warn: Warn, devices: int) -> Run:
     with Lock(run.path):
-        updates, state = _newest(run, warn)
+        beginning = _newest(run, warn)
+        updates = beginning.updates
         if config.updates < updates:
             raise UserError(f"{run.path} has done {updates:,} student updates already.")
         if config.updates == updates:
@@ -152,19 +157,19 @@ def _go_on(run: Run, config: Config, on_progress: OnProgress, warn: Warn, device
         if config != run.config:
             _write_config(run.path, config)
         _forget_after(run.path, updates, warn)
-        _run(trainer, state)
+        _run(trainer, beginning)
     return Run(run.path, run.domain)
 
 
-def _newest(run: Run, warn: Warn) -> tuple[int, State]:
+def _newest(run: Run, warn: Warn) -> Beginning:
     """The state to go on from. It is the first only where nothing is lost by beginning anew."""
     there = standing.look(run.path, run.domain)
     if there.kind in ("lost", "unreadable"):
         raise UserError(there.why)
     if there.kind == "begun":
-        return 0, initial_state(run.config)
+        return begin(run.config, warn)
     folder = run.path / "checkpoints"
-    return checkpoint.load_newest(folder, state_template(run.config), warn, run.difference)
+    return Beginning(checkpoint.load_newest(folder, state_template(run.config), warn, run.difference)[1])
 
 
 def _check_changeable(path: Path) -> None:
@@ -190,8 +195,8 @@ def _forget_after(path: Path, updates: int, warn: Warn) -> None:
     archive.drop_after(path / "levels", updates)
 
 
-def _run(trainer: Trainer, state: State) -> None:
-    config, path, since = trainer.config, trainer.path, int(state.updates.min())
+def _run(trainer: Trainer, beginning: Beginning) -> None:
+    config, path, since = trainer.config, trainer.path, beginning.updates
     began = time.monotonic()
     for text in history.changes(path, trainer.devices):
         trainer.warn(text)
@@ -199,7 +204,7 @@ def _run(trainer: Trainer, state: State) -> None:
     sinks = metrics.open_sinks(path, config.track, configs.to_json(config, presets.method_name(config.method)), since)
     try:
         with trainer.requests:
-            trainer.train(state, sinks)
+            trainer.train(beginning, sinks)
         history.write(path, "end", updates=config.updates, seconds=round(time.monotonic() - began, 1))
     except Interrupted as stop:
         seconds = round(time.monotonic() - began, 1)

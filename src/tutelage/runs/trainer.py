@@ -28,6 +28,7 @@ from tutelage.runs.devices import ALL, EACH, placed, spread
 from tutelage.runs.evaluate import evaluate
 from tutelage.runs.run import remembered, state_template
 from tutelage.runs.signals import Interrupted, Requests
+from tutelage.runs.start import Beginning
 
 CYCLES_PER_CALL = 64
 KEPT_CHECKPOINTS = 2
@@ -136,12 +137,13 @@ class Trainer:
         if type(self.config.env) not in presets.DOMAINS.values():
             health.try_env(self.config)
 
-    def train(self, state: State, sinks: list[metrics.Sink]) -> None:
-        """From `state` to the run's last student update, or to the first stop after a signal."""
-        state, done = placed(state, self.devices), int(state.updates.min())
+    def train(self, beginning: Beginning, sinks: list[metrics.Sink]) -> None:
+        """From where it begins or goes on to the run's last student update, or to the first stop after a signal."""
+        state, done = placed(beginning.state, self.devices), beginning.updates
         self.on_progress(self._progress(state))  # before anything is compiled
-        if done == 0:
-            self._checkpoint(state, 0)
+        if not checkpoint.available(self.path / "checkpoints"):
+            self._tally.admitted += [] if beginning.levels is None else [beginning.levels]
+            self._checkpoint(state, done)
         while done < self.config.updates:
             target = self._next_stop(done)
             state = self._reach(state, target)
