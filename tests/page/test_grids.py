@@ -47,7 +47,7 @@ def test_levels_are_drawn_edited_and_measured_alike(name: str) -> None:
         assert_equal(ours("describe", child), describe(child))
 
 
-@pytest.mark.parametrize("name", ["maze", "lava", "lava drawn", "lava aside"])
+@pytest.mark.parametrize("name", ["maze", "lava", "lava drawn"])
 def test_two_hundred_steps(name: str) -> None:
     """Each from the state that JAX has come to; a reward of mazes is rounded as its compiler likes."""
     domain, ours = DOMAINS[name], called(name)

@@ -12,7 +12,7 @@ from tutelage.page import catalogue, engines
 from tutelage.runs.presets import PRESETS
 from tutelage.student import distributions
 
-NAMES = ("maze/accel", "maze/demo", "lava/small", "bipedal/accel")
+NAMES = ("maze/accel", "lava/small", "bipedal/accel")
 
 
 def check(name: str) -> None:
@@ -61,6 +61,6 @@ def test_students(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["lava/accel", "maze/sfl"])
+@pytest.mark.parametrize("name", ["maze/demo", "lava/accel", "maze/sfl"])
 def test_large_students(name: str) -> None:
     check(name)
