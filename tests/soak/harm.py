@@ -102,7 +102,7 @@ def _ends_soon(run: Path, original: Original) -> bool:
         config, checkpoints = there.config, there.checkpoints
     except (UserError, OSError):
         return True
-    small = config.updates <= 2 * WANTED and not config.eval_every and config.track == "none"
+    small = config.updates <= 2 * WANTED and not config.eval_every and config.track.to == "none"
     return small and (bool(checkpoints) or there.difference(_plain(original)) is None)
 
 

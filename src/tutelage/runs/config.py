@@ -119,6 +119,8 @@ class Config(Generic[E, M]):
                 raise UserError(f"{_flag(name)} must not be negative.")
         if self.seeds > MOST_SEEDS:
             raise UserError(f"--seeds must be at most {MOST_SEEDS:,}, not {self.seeds:,}.")
+        if self.slots * self.steps > LARGEST:
+            raise UserError(f"--slots times --steps must be at most {LARGEST:,}, not {self.slots * self.steps:,}.")
         if self.seed + self.seeds - 1 > LARGEST:
             raise UserError(f"--seed and --seeds must not lead beyond seed {LARGEST:,}.")
 

@@ -16,12 +16,13 @@ from tutelage.errors import UserError
 KEY = 8  # bytes of a PRNG key
 
 
-def check(state: PyTree, program: Any, devices: int = 1) -> None:
+def check(state: PyTree, program: Any = None, devices: int = 1) -> None:
     """Refuses a training whose state and largest intermediate result alone are more than a device holds.
 
-    `state` are shapes, `program` the jaxpr of what is done with it. A training that passes may still need too much.
+    `state` are shapes, `program` the jaxpr of what is done with it, if that is known yet. A training that passes may
+    still need too much.
     """
-    needed = size(state) // devices + max(_results(program), default=0)
+    needed = size(state) // devices + (0 if program is None else max(_results(program), default=0))
     available = device_memory()
     if available is not None and needed > available:
         raise UserError(

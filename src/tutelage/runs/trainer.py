@@ -133,6 +133,7 @@ class Trainer:
         """Refuses what cannot be trained here, before anything is written or compiled."""
         metrics.check_extra(self.config.track)
         state = state_template(self.config)
+        memory.check(state, devices=self.devices)  # first, since tables as large as the buffer are made in tracing
         memory.check(state, self._advance.trace(state, jnp.zeros((), jnp.int32)).jaxpr.jaxpr, self.devices)
         if type(self.config.env) not in presets.DOMAINS.values():
             health.try_env(self.config)

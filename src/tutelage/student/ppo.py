@@ -69,6 +69,8 @@ class PPO:
             raise ValueError("`discount` must lie in (0, 1], and `gae_lambda` in [0, 1].")
         if self.learning_rate <= 0 or self.clip <= 0 or self.max_grad_norm <= 0:
             raise ValueError("`learning_rate`, `clip` and `max_grad_norm` must be positive.")
+        if self.adam_eps < 0 or self.value_coef < 0 or self.entropy_coef < 0:
+            raise ValueError("`adam_eps`, `value_coef` and `entropy_coef` must not be negative.")
         if self.decay < 0:
             raise ValueError(f"`decay` must not be negative, as {self.decay} is.")
 
