@@ -1,15 +1,99 @@
-"""The translator: where arrays lie, and what has no translation."""
+"""The translator: what each primitive does in C, where arrays lie, and what has no translation."""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import lax
 
+from page.played import Called, assert_close
 from tutelage.errors import UserError
+from tutelage.page import build, engines
+from tutelage.page.catalogue import Plan, Use
+from tutelage.page.exports import Export
 from tutelage.page.translate.memory import Places, written
 from tutelage.page.translate.module import Module
 from tutelage.page.translate.program import Constants, Program
 from tutelage.page.translate.values import scalar
+
+RNG = np.random.default_rng(0)
+FLOATS = jnp.asarray(RNG.normal(size=(4, 5)), jnp.float32)
+WHOLE = jnp.asarray(RNG.integers(-9, 9, (4, 5)), jnp.int32)
+BITS = jnp.asarray(RNG.integers(0, 2**32, (4, 5), dtype=np.uint32))
+ODD = jnp.float32([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 1e-30, 3e9, -3e9])
+
+# By name: a function of one of the arrays above.
+FUNCTIONS = {
+    "arithmetic": (lambda x: (x + 2 * x - x / 3, -x, x**3, jnp.abs(x), jnp.sign(x)), FLOATS),
+    "odd floats": (lambda x: (jnp.floor(x), jnp.ceil(x), jnp.round(x), jnp.sqrt(jnp.abs(x)), x.astype(jnp.int32)), ODD),
+    "remainders": (lambda x: (lax.rem(x, jnp.full_like(x, 0.7)), x % 0.7), FLOATS),
+    "comparisons": (lambda x: (x < 0, x == x, jnp.maximum(x, 0.5), jnp.minimum(x, 0.5), jnp.isfinite(x)), ODD),
+    "exponentials": (lambda x: (jnp.exp(x), jnp.log(jnp.abs(x)), jnp.tanh(x), jax.nn.sigmoid(x)), FLOATS),
+    "small ones": (lambda x: (jnp.expm1(x / 20), jnp.log1p(jnp.abs(x) / 20), lax.erf_inv(x / 4)), FLOATS),
+    "waves": (lambda x: (jnp.sin(9 * x), jnp.cos(9 * x), jnp.tan(x / 3)), FLOATS),
+    "powers": (lambda x: (jnp.abs(x) ** 1.7, jnp.exp2(x), lax.rsqrt(jnp.abs(x) + 1)), FLOATS),
+    "whole numbers": (
+        lambda x: (x // 3, x % 3, lax.div(x, x * 0), lax.rem(x, jnp.int32(-4)), jnp.clip(x, -2, 3)),
+        WHOLE,
+    ),
+    "bits": (lambda x: (x << 3, x >> 5, ~x, x ^ 7, x | 1, x & 255, lax.population_count(x), x << 40), BITS),
+    "types": (lambda x: (x.astype(jnp.uint8), x.astype(jnp.int16), x.view(jnp.float32) * 0, x > 9), BITS),
+    "axes": (lambda x: (x.T, x[::-1], x[1:3, ::2], x.reshape(2, 10), jnp.expand_dims(x, 1)), WHOLE),
+    "put together": (lambda x: (jnp.concatenate([x, x.T[:4, :1]], 1), jnp.stack([x, 2 * x], 1), jnp.pad(x, 2)), WHOLE),
+    "gaps and cuts": (lambda x: lax.pad(x, jnp.int32(7), ((-1, 2, 1), (1, -2, 0))), WHOLE),
+    "sums": (
+        lambda x: (x.sum(), x.sum(0), x.max(1), x.min(), x.prod(1), jnp.cumsum(x, 1), lax.cumsum(x, 0, True)),
+        FLOATS,
+    ),
+    "any and all": (lambda x: ((x > 0).any(1), (x > -8).all(), x.argmax(1), x.argmin(0)), WHOLE),
+    "first NaN": (lambda x: (jnp.argmax(x), jnp.argmin(x), x.max(), x.min()), ODD),
+    "products": (lambda x: (x @ x.T, x[0] @ x[1], jnp.einsum("ij,ik->ijk", x, x), jnp.outer(x[0], x[1])), FLOATS),
+    "order": (
+        lambda x: (jnp.sort(x), jnp.argsort(x, axis=0), jnp.sort(x, axis=0)),
+        WHOLE,
+    ),
+    "order of odd floats": (lambda x: (jnp.sort(x), jnp.argsort(x)), ODD),
+    "gathered": (
+        lambda x: (x[jnp.array([3, 0, 2])], x[:, jnp.array([1, -1])], x.at[7].get(mode="fill", fill_value=5)),
+        WHOLE,
+    ),
+    "scattered": (lambda x: (x.at[jnp.array([0, 0])].add(2), x.at[9].set(1, mode="drop"), x.at[:, 2].max(4)), WHOLE),
+    "slices": (
+        lambda x: (lax.dynamic_slice(x, (x[0, 0], 4), (2, 2)), lax.dynamic_update_slice(x, x[:2, :2], (3, 1))),
+        WHOLE,
+    ),
+    "loops": (lambda x: lax.fori_loop(0, 5, lambda k, at: (at[1] + k, at[0]), (x, 2 * x)), WHOLE),
+    "while": (lambda x: lax.while_loop(lambda x: x.sum() < 90, lambda x: x * 2 + 1, jnp.abs(x)), WHOLE),
+    "scan": (
+        lambda x: lax.scan(lambda a, row: (a + row, a * row.sum()), jnp.zeros(5, jnp.int32), x, reverse=True),
+        WHOLE,
+    ),
+    "branches": (lambda x: lax.switch(x[0, 0] % 3, [jnp.negative, jnp.abs, lambda x: x * 3], x), WHOLE),
+    "keys": (lambda x: _drawn(jax.random.key(x[0, 0])), WHOLE),
+}
+
+
+def _drawn(key):
+    keys = jax.random.split(key, 3)
+    each = jax.vmap(lambda key: jax.random.uniform(key, (2,)))(keys)
+    return each, jax.random.permutation(keys[1], 7), jax.random.normal(jax.random.fold_in(keys[2], 5), (3,))
+
+
+def _exported(function, x) -> Export:
+    return Export(function, {"x": jax.ShapeDtypeStruct(x.shape, x.dtype)}, ("y",))
+
+
+@pytest.mark.slow
+def test_every_primitive(tmp_path) -> None:
+    """In both builds, beside JAX."""
+    pytest.importorskip("ziglang")
+    exports = {name.replace(" ", "_"): _exported(*given) for name, given in FUNCTIONS.items()}
+    source = build.source_of(Plan("primitives", (Use({}, exports),)))
+    build.write(source, tmp_path)
+    shipped = engines.Shipped(tmp_path, "primitives")
+    ours = Called(engines.Found(shipped, source.manifest["uses"][0]["functions"], 0))
+    for name, (f, x) in FUNCTIONS.items():
+        assert_close(ours(name.replace(" ", "_"), x), f(x), within=2e-6)
 
 
 def test_what_has_no_translation_is_named() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from jax import lax
+
 from tutelage.page.translate.jaxprs import Equation, rule
 from tutelage.page.translate.program import Program
 from tutelage.page.translate.values import IN_REGISTER, Value
@@ -79,7 +81,7 @@ def by_text(p: Program, eqn: Equation, *values: Value) -> Value:
 @rule("round")
 def rounded(p: Program, eqn: Equation, x: Value) -> Value:
     """To the nearest whole number; from halfway to the even one, or away from zero."""
-    to_even = "EVEN" in str(eqn.params["rounding_method"]).upper()
+    to_even = eqn.params["rounding_method"] == lax.RoundingMethod.TO_NEAREST_EVEN
     return p.elementwise(eqn.dtype, eqn.shape, [x], ("__builtin_rintf({0})" if to_even else "faway({0})").format)
 
 
