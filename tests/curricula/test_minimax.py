@@ -9,8 +9,8 @@ import pytest
 
 import taught
 import tutelage as tut
-from tutelage.curricula.teacher import max_return, mean_return
-from tutelage.student.rollout import Episodes
+from tutelage.curricula.teacher import max_return
+from tutelage.student.rollout import Episodes, mean_return
 
 MINIMAX = tut.Minimax(taught.BUFFER, teacher=taught.SEEKER)
 FALL = 0.15

@@ -169,6 +169,15 @@ def test_nothing_of_the_library_needs_what_windows_has_not():
 # Signals
 
 
+@pytest.fixture
+def heard():
+    """SIGINT is heard even where whoever started the tests has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2"])
 def test_a_signal_ends_at_the_next_checkpoint(tmp_path, finished, name):
     """The sentence names the command that goes on with the run, which ends as if nothing had happened."""
@@ -193,6 +202,7 @@ def test_a_signal_ends_at_the_next_checkpoint(tmp_path, finished, name):
     assert [line["event"] for line in history.read(tmp_path / "run")] == ["begin", "stop"]
 
 
+@pytest.mark.usefixtures("heard")
 def test_a_second_ctrl_c_ends_at_once(tmp_path, finished):
     def on_progress(p):
         if p.updates == 2:

@@ -156,6 +156,7 @@ def test_a_rollout_too_short_to_score_a_level_is_refused():
 
 
 def test_training_compiles_its_program_once(tmp_path):
+    from tutelage.runs.start import Beginning
     from tutelage.runs.trainer import Trainer, programs
 
     config = jumper(updates=12)
@@ -163,6 +164,6 @@ def test_training_compiles_its_program_once(tmp_path):
         (tmp_path / folder).mkdir()
     _, advance, survey = programs(config)
     before = advance._cache_size(), survey._cache_size()
-    Trainer(config, tmp_path, lambda p: None).train(initial_state(config), [])
+    Trainer(config, tmp_path, lambda p: None).train(Beginning(initial_state(config)), [])
     assert advance._cache_size() - before[0] <= 1
     assert survey._cache_size() - before[1] <= 1

@@ -119,6 +119,6 @@ def say(rng: Random, places: list[Path]) -> Call:
 @contextmanager
 def _no_training() -> Iterator[None]:
     with ExitStack() as stack:
-        stack.enter_context(patch.object(train, "initial_state", lambda config: None))
-        stack.enter_context(patch.object(train, "_run", lambda trainer, state: None))
+        stack.enter_context(patch.object(train, "begin", lambda config, warn: None))
+        stack.enter_context(patch.object(train, "_run", lambda trainer, beginning: None))
         yield

@@ -1,5 +1,6 @@
 """The long trial, made short: runs that were harmed and random command lines end with 0 or 2, and nothing is lost."""
 
+import contextlib
 import tempfile
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from soak.harm import COMMANDS
 
 @pytest.fixture(scope="module")
 def trial():
-    with tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory() as home, contextlib.chdir(Path.cwd()):  # where the tests were, they are again
         Path(home).chmod(0o755)  # other users may look into it, as which some commands are called
         commands = [c for c in COMMANDS if c != "suite"]  # whose programs take long to compile
         yield Trial("small", Path(home), envs={"maze": 1}, commands=commands)
