@@ -53,6 +53,7 @@ def test_older_names_of_arrays_are_known():
     assert {checkpoint.todays_name(name): x for name, x in now.items()} == now
 
 
+@pytest.mark.skipif(not (ROOT / "results" / "bipedal-accel").is_dir(), reason="that run is not part of this copy")
 def test_the_run_among_the_results_opens():
     """It was trained when checkpoints had the older names."""
     run = tut.Run(ROOT / "results" / "bipedal-accel")
