@@ -118,7 +118,7 @@ def config(**changes) -> tut.Config:
     settings = dict(
         env=racing,
         # A slot repeats its level: a queue of others would be reset beforehand, and a reset draws a whole track.
-        method=tut.ACCEL(tut.BufferConfig(capacity=500, min_fill=0.1), edits=2, after_episode="repeat"),
+        method=tut.ACCEL(tut.BufferConfig(capacity=500, min_fill=0.002, gate="fixed"), edits=2, after_episode="repeat"),
         student=tut.StudentConfig(memory=False, hidden=128, separate=True),
         ppo=tut.PPO(learning_rate=3e-4, discount=0.99, gae_lambda=0.9, minibatches=4, normalise_returns=True),
         slots=16,

@@ -87,7 +87,7 @@ def config(**changes) -> tut.Config:
     """The training, with any of its settings changed."""
     settings = dict(
         env=domain("cartpole", Balance(), BOUNDS, max_steps=250, solved_above=200),
-        method=tut.ACCEL(tut.BufferConfig(capacity=500, min_fill=0.1), edits=3),
+        method=tut.ACCEL(tut.BufferConfig(capacity=500, min_fill=0.002, gate="fixed"), edits=3),
         student=tut.StudentConfig(memory=False, hidden=64, separate=True),
         ppo=tut.PPO(learning_rate=3e-4, discount=0.99, entropy_coef=1e-3, minibatches=8, normalise_returns=True),
         slots=64,

@@ -144,7 +144,7 @@ def config(**changes) -> tut.Config:
     suite = (tut.TestLevel("hold", env, tasks.sample), tut.TestLevel("make", env, crafted))
     settings = dict(
         env=tut.OwnDomain("xland", env, tasks, suite),
-        method=tut.ACCEL(tut.BufferConfig(capacity=1000, min_fill=0.02), edits=2),
+        method=tut.ACCEL(tut.BufferConfig(capacity=1000, min_fill=0.02, gate="fixed"), edits=2),
         student=tut.StudentConfig(cell="gru", hidden=128),
         ppo=tut.PPO(learning_rate=1e-3, discount=0.99, entropy_coef=0.01),
         slots=64,

@@ -32,7 +32,7 @@ sys.path.insert(0, "examples")
 import {name} as example
 import tutelage as tut
 config = example.config()
-buffer = tut.BufferConfig(capacity=4, min_fill=0.1, gate="fixed")
+buffer = dataclasses.replace(config.method.buffer, capacity=20)
 method = dataclasses.replace(config.method, buffer=buffer)
 ppo = dataclasses.replace(config.ppo, minibatches=1, epochs=1)
 config = dataclasses.replace(config, method=method, ppo=ppo, slots=2, updates=1, eval_every=0)
