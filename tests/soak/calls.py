@@ -60,6 +60,8 @@ def call(*args: object, nobody: bool = False, seconds: int = SECONDS) -> Call:
     code, failure = None, ""
     with _printing_to(out), _at_most(seconds), _as_nobody(nobody), warnings.catch_warnings():
         warnings.simplefilter("error")
+        # A user who may do nothing special may not write there either.
+        warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache")
         try:
             code = cli.main(words)
         except SystemExit as stop:
