@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # -qq: errors only. Runs through `python -m`, so that a long path to this folder cannot break a script's first line.
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input -c constraints.txt
 
-.PHONY: help demo test slow soak lint types format page docs engines release bench clean
+.PHONY: help demo test slow soak lint types format page docs engines results release bench clean
 
 help:
 	@echo "make demo     train a small student, evaluate it and show what came out"
@@ -21,6 +21,7 @@ help:
 	@echo "make page     a page to play in, of the repository's own students"
 	@echo "make docs     the documentation, built strictly into site/"
 	@echo "make engines  envs and students as WebAssembly, which are kept in the repository, anew"
+	@echo "make results  the tables and curves in results/, anew from the files of the runs there"
 	@echo "make release  wheel and source archive, built and checked; publishes nothing (REPOSITORY=https://…)"
 	@echo "make bench    how fast it is on this machine (ENV=maze)"
 	@echo "make clean    remove .venv, caches and build products"
@@ -64,6 +65,10 @@ docs: $(VENV)/.installed-docs
 # When what they are made of has changed, tests/page/test_current.py says so.
 engines: $(VENV)/.installed-page
 	@$(BIN)/python -m tutelage.page.build
+
+# DIR/results of the reference implementation's repository, if it is there: RELEASED=DIR/results
+results: $(VENV)/.installed
+	@$(BIN)/python bench/results.py $(if $(RELEASED),--released $(RELEASED))
 
 # Builds, then looks at what was built: the description as a package index shows it, the package as the wheel installs
 # it, and the tests as the source archive has them (TESTS= runs all of them).

@@ -6,16 +6,16 @@
     python bench/campaign.py unpack FILE…                         # into results/runs/ and results/students/
     python bench/campaign.py table [RUN…]                         # solved rates of the runs in results/runs/
 
-`work` takes the first runs of the queue that results/runs/ does not have whole, trains so many of them side by side,
-each in a process and a run directory `WORK/RUN` of its own, and starts the next when one ends. Called again it goes on
-where it stopped. On a GPU it starts NVIDIA's MPS if it finds it, which lets processes share the GPU; the first run has
-precedence, and those beside it take what it leaves. A process on the CPU plays the held-out levels with each checkpoint
-that is kept.
+`work` takes the first runs of the queue that results/ does not have whole, or those of `--only` in that order, trains
+so many of them side by side, each in a process and a run directory `WORK/RUN` of its own, and starts the next when one
+ends. Called again it goes on where it stopped. Runs of which results/ has a checkpoint go on from that. On a GPU it
+starts NVIDIA's MPS if it finds it, which lets processes share the GPU; the first run has precedence, and those beside
+it take what it leaves. A process on the CPU plays the held-out levels with each checkpoint that is kept.
 
-`pack` writes `OUT/RUN.tar` (config, metrics, history, evaluations, students) for each run and, of unfinished ones,
-`OUT/RUN.state.N`, pieces of the newest checkpoint. `unpack` makes a folder of the first students, as `tutelage export
-RUN --hub DIR --half` writes it, of as many as take few bytes. It also puts the pieces together again, into `WORK` of
-its option `--work`, so that another machine can go on.
+`pack` writes `OUT/RUN.tar` (config, metrics, history, evaluations, students) for each run. Of unfinished ones, it holds
+the newest checkpoint too if that is small, as a walker's is; else `OUT/RUN.state.N` are pieces of it. `unpack` makes a
+folder of the first students, as `tutelage export RUN --hub DIR --half` writes it, of as many as take few bytes. It also
+puts the pieces together again, into `WORK` of its option `--work`, so that another machine can go on.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-RUNS, STUDENTS = ROOT / "results" / "runs", ROOT / "results" / "students"
+RESULTS = ROOT / "results"
+RUNS, STUDENTS = RESULTS / "runs", RESULTS / "students"
 PIECE = 12 * 2**20  # bytes
 LOOK_EVERY = 15  # seconds
-EPISODES = 100  # on each held-out level, for each seed
+SMALL = 4 * 2**20  # bytes of a checkpoint that is kept in results/ until its run is whole
 LARGEST = 2.5e6  # bytes of a run's students in results/students/, of which there may be 40 MB in all
 
 
@@ -55,7 +56,14 @@ class Job:
     seed: int = 0
     suite: str = "maze"
     looks: int = 5_000  # student updates between checkpoints that are kept and evaluated
+    episodes: int = 100  # on each held-out level, for each seed
     changes: dict[str, Any] = field(default_factory=dict)
+    home: Path = RUNS  # the folder its run is kept in
+
+    @property
+    def kept(self) -> Path:
+        """What results/ has of it."""
+        return self.home / self.name
 
 
 MAZES = [
@@ -83,7 +91,14 @@ LAVA = [
         *(f"{method}-{suspect}" for suspect in SUSPECTS for method in ("dr", "robust-plr", "accel")),
     )
 ]
-QUEUE = [*MAZES, *LAVA]
+WALKERS = [  # the paper has 30,000 updates, and released what 20,000 make
+    Job("bipedal-accel", "bipedal/accel", 220, 30_000, 10, suite="bipedal", episodes=50, home=RESULTS),
+    *(
+        Job(f"bipedal-{name}", f"bipedal/{name}", minutes, 20_000, suite="bipedal", episodes=50)
+        for name, minutes in (("robust-plr", 150), ("dr", 100), ("alp-gmm", 100), ("paired", 150), ("minimax", 100))
+    ),
+]
+QUEUE = [*MAZES, *LAVA, *WALKERS]
 TRIAL = Job("trial", "maze/demo", 0, updates=200, seeds=2, looks=100)  # minutes on a CPU: `work WORK --only trial`
 
 
@@ -95,7 +110,7 @@ def arguments() -> argparse.Namespace:
     work.add_argument("work", type=Path)
     work.add_argument("--seconds", type=float, default=float("inf"))
     work.add_argument("--side-by-side", type=int, default=3)
-    work.add_argument("--only", type=lambda names: names.split(","), default=[job.name for job in QUEUE])
+    work.add_argument("--only", type=names, default=[job.name for job in QUEUE])
     for stage in ("train", "play"):  # what `work` starts for each run
         part = stages.add_parser(stage)
         part.add_argument("work", type=Path)
@@ -110,14 +125,22 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def names(text: str) -> list[str]:
+    """Runs of the queue, with commas between them."""
+    known = {job.name for job in (*QUEUE, TRIAL)}
+    if unknown := [name for name in text.split(",") if name not in known]:
+        raise argparse.ArgumentTypeError(f"no run is called {unknown[0]!r}: `list` shows all")
+    return text.split(",")
+
+
 def named(name: str) -> Job:
     """The run of the queue that is called so."""
     return next(job for job in (*QUEUE, TRIAL) if job.name == name)
 
 
 def reached(job: Job) -> int:
-    """The student updates up to which results/runs/ has evaluations of a run."""
-    looks = (RUNS / job.name / "evals").glob(f"{job.suite}-*.csv")
+    """The student updates up to which results/ has evaluations of a run."""
+    looks = (job.kept / "evals").glob(f"{job.suite}-*.csv")
     return max((int(path.stem.split("-")[1]) for path in looks), default=0)
 
 
@@ -142,8 +165,11 @@ def work(args: argparse.Namespace) -> int:
     from tutelage.runs.engines.local import shared_gpus
 
     until = time.monotonic() + args.seconds
-    waiting = [job for job in (*QUEUE, TRIAL) if job.name in args.only and reached(job) < job.updates]
+    waiting = [job for job in map(named, args.only) if reached(job) < job.updates]
     args.work.mkdir(parents=True, exist_ok=True)
+    for job in waiting:
+        if any(job.kept.glob("checkpoints/*.safetensors")) and not (args.work / job.name).exists():
+            shutil.copytree(job.kept, args.work / job.name)
     with shared_gpus() as shared:
         return _work(args, waiting, until, {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **shared})
 
@@ -246,16 +272,17 @@ def play(args: argparse.Namespace) -> int:
     os.sched_setaffinity(0, cores[-max(len(cores) // 3, 1) :])  # a GPU waits for the core that tells it what is next
     job = named(args.job)
     path = args.work / job.name
+    begun = reached(job)
     for updates in range(job.looks, job.updates + 1, job.looks):
         table = path / "evals" / f"{job.suite}-{updates:08d}.csv"
-        if table.exists():
+        if updates <= begun or table.exists():
             continue
         while not (path / "checkpoints" / f"{updates:08d}.safetensors").exists():
             time.sleep(2)
         run = Run(path)
         keep_students(run, updates)
         print(f"plays at {updates}", flush=True)
-        write_csv(table, run.evaluate(job.suite, episodes=EPISODES, updates=updates))
+        write_csv(table, run.evaluate(job.suite, episodes=job.episodes, updates=updates))
         print(f"played at {updates}", flush=True)
     return 0
 
@@ -283,11 +310,14 @@ def pack(args: argparse.Namespace) -> int:
     args.out.mkdir(parents=True, exist_ok=True)
     for path in sorted(config.parent for config in args.work.glob("*/config.json")):
         job = named(path.name)
+        unfinished = not (path / "checkpoints" / f"{job.updates:08d}.safetensors").exists()
+        states = newest(path) if unfinished else []
+        small = [file for file in states if file.stat().st_size <= SMALL]
         with tarfile.open(args.out / f"{job.name}.tar", "w") as tar:
-            for part in _worth_keeping(path):
+            for part in (*_worth_keeping(path), *small):
                 tar.add(part, f"{job.name}/{part.relative_to(path)}")
-        if not (path / "checkpoints" / f"{job.updates:08d}.safetensors").exists():
-            _cut(newest(path), args.out, job.name)
+        for file in states if not small else []:
+            _cut(file, args.out, job.name)
     for made in sorted(args.out.iterdir()):
         print(f"{made.name:40}{made.stat().st_size / 2**20:8.1f} MiB")
     return 0
@@ -300,9 +330,9 @@ def _worth_keeping(path: Path) -> Iterator[Path]:
     yield from sorted(kept[-1].glob("*")) if kept else ()
 
 
-def newest(path: Path) -> Path:
-    """The newest checkpoint of a run."""
-    return max((path / "checkpoints").glob("0*.safetensors"))
+def newest(path: Path) -> list[Path]:
+    """The newest checkpoint of a run, if it has one."""
+    return sorted((path / "checkpoints").glob("0*.safetensors"))[-1:]
 
 
 def _cut(file: Path, out: Path, name: str) -> None:
@@ -318,8 +348,9 @@ def unpack(args: argparse.Namespace) -> int:
         with tarfile.open(file) as tar:
             tar.extractall(args.work, filter="data")
         job = named(file.stem)
-        source, home = args.work / job.name, RUNS / job.name
-        shutil.copytree(source, home, dirs_exist_ok=True, ignore=shutil.ignore_patterns("students", "checkpoints"))
+        source, home = args.work / job.name, job.kept
+        shutil.rmtree(home / "checkpoints", ignore_errors=True)
+        shutil.copytree(source, home, dirs_exist_ok=True, ignore=shutil.ignore_patterns("students"))
         if kept := sorted((source / "students").glob("*/*.safetensors")):
             export_students(home, kept, STUDENTS / job.name)
         print(f"{home}: {reached(job):,} of {job.updates:,} updates")
