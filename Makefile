@@ -57,7 +57,7 @@ format: $(VENV)/.installed-test
 	@$(BIN)/ruff format
 
 page: $(VENV)/.installed
-	@$(BIN)/tutelage page results/bipedal-accel --out build/page.html
+	@$(BIN)/tutelage page results/bipedal-accel results/students/* --out build/page.html
 
 docs: $(VENV)/.installed-docs
 	@$(BIN)/python docs/build.py

@@ -5,6 +5,7 @@ import html
 import json
 import re
 from base64 import b64decode
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from report.browser import CHROMIUM, Browser
-from report.made import write_run
+from report.made import write_config, write_run
 from toys import jumper, tiny_maze
 from tutelage import cli
 from tutelage.errors import UserError
@@ -20,14 +21,15 @@ from tutelage.page.address import address
 from tutelage.page.page import write_page
 from tutelage.page.rooms import ready
 from tutelage.page.scripts import joined
-from tutelage.page.students import halved
+from tutelage.page.students import fitting, guests, halved
 from tutelage.report.facts.comparison import gather
 from tutelage.report.pages.binder import Binder
 from tutelage.report.pages.chapters import CHAPTERS, Volume
 from tutelage.report.pages.report import _write_room
+from tutelage.runs import students as folders
 from tutelage.runs.browse import best_of
 from tutelage.runs.presets import preset
-from tutelage.runs.run import Run
+from tutelage.runs.run import Run, state_template
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 WALKERS = Path(__file__).resolve().parents[2] / "results" / "bipedal-accel"
@@ -42,9 +44,10 @@ def run(tmp_path_factory) -> Run:
 
 @pytest.fixture(scope="module")
 def page(run, tmp_path_factory) -> Path:
-    runs = [run, *walkers()]
+    folder = tmp_path_factory.mktemp("students") / "alone"
+    folders.write(folder, replace(run.config, seed=7, seeds=1), 9, jax.tree.map(lambda x: x[:1], run.students()))
     path = tmp_path_factory.mktemp("page") / "page.html"
-    write_page(runs, path)
+    write_page([run, Run(folder), *walkers()], path)
     return path
 
 
@@ -70,7 +73,9 @@ def test_everything_that_a_room_names_is_aboard(page, run):
         assert set(rules["functions"].values()) <= set(known)
         assert {"reset", "step", "score", "describe", "path", "insert", "edit_3"} <= set(rules["functions"])
         assert blocks[rules["engine"]][:4] == b"\0asm"
-    assert {x["updates"] for x in room["students"]} == {3, 6}
+    assert {x["updates"] for x in room["students"]} == {3, 6, 9}
+    assert [x["name"] for x in room["students"] if x["updates"] == 9] == ["alone"]
+    assert {x["scale"] for x in room["students"]} == {1}
     for student in room["students"]:
         record = contents["engines"][student["engine"]]["records"]["params"]
         assert len(blocks[student["block"]]) == record["size"] // (2 if student["half"] else 1)
@@ -89,6 +94,23 @@ def test_weights_are_halved_where_that_only_rounds():
     for large in (1e5, np.inf, np.nan):
         kept = np.array([large], np.float32).tobytes()
         assert halved(kept) == (kept, False)
+
+
+def test_what_rewards_are_divided_by_is_not_made_up(tmp_path):
+    """A folder of students does not hold it; where rewards are not divided by anything, it is one."""
+    for name, scale in (("bipedal/dr", np.nan), ("maze/demo", 1.0)):
+        config = preset(*name.split("/"))
+        students = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), state_template(config).learner.student)
+        folders.write(tmp_path / config.env.name, config, 5, students)
+        (guest,) = guests([Run(tmp_path / config.env.name)])
+        np.testing.assert_array_equal(guest.learned(5).scale, [scale])
+
+
+def test_a_room_has_as_many_students_as_a_page_carries(tmp_path):
+    """Of mazes' students with 256 units five, of small ones ten."""
+    for name, most in (("demo", 10), ("dr", 5)):
+        write_config(preset("maze", name), tmp_path)
+        assert fitting(guests([Run(tmp_path)])) == most
 
 
 def test_modules_are_joined_once_and_in_order():

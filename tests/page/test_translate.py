@@ -1,5 +1,7 @@
 """The translator: what each primitive does in C, where arrays lie, and what has no translation."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -58,6 +60,8 @@ FUNCTIONS = {
         WHOLE,
     ),
     "scattered": (lambda x: (x.at[jnp.array([0, 0])].add(2), x.at[9].set(1, mode="drop"), x.at[:, 2].max(4)), WHOLE),
+    "gathered beyond": (lambda x: _beyond(lambda at, mode: _gather(x, at, mode)), WHOLE),
+    "scattered beyond": (lambda x: _beyond(lambda at, mode: _scatter(x, at, mode)), WHOLE),
     "slices": (
         lambda x: (lax.dynamic_slice(x, (x[0, 0], 4), (2, 2)), lax.dynamic_update_slice(x, x[:2, :2], (3, 1))),
         WHOLE,
@@ -71,6 +75,27 @@ FUNCTIONS = {
     "branches": (lambda x: lax.switch(x[0, 0] % 3, [jnp.negative, jnp.abs, lambda x: x * 3], x), WHOLE),
     "keys": (lambda x: _drawn(jax.random.key(x[0, 0])), WHOLE),
 }
+
+
+BEYOND = jnp.array([[-7], [0], [3], [4], [900]], jnp.int32)
+
+
+def _beyond(windows):
+    """Windows at places of which some are beyond the ends; where they are unsigned, far beyond."""
+    modes = [lax.GatherScatterMode.CLIP, lax.GatherScatterMode.FILL_OR_DROP, lax.GatherScatterMode.PROMISE_IN_BOUNDS]
+    return [windows(at, mode) for at in (BEYOND, BEYOND.astype(jnp.uint32)) for mode in modes]
+
+
+def _gather(x, at, mode):
+    places = lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+    return lax.gather(x, at, places, (1, x.shape[1]), mode=mode)
+
+
+def _scatter(x, at, mode):
+    numbers = lax.ScatterDimensionNumbers(
+        update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)
+    )
+    return lax.scatter_add(x, at, jnp.ones((len(at), x.shape[1]), x.dtype), numbers, mode=mode)
 
 
 def _drawn(key):
@@ -94,6 +119,17 @@ def test_every_primitive(tmp_path) -> None:
     ours = Called(engines.Found(shipped, source.manifest["uses"][0]["functions"], 0))
     for name, (f, x) in FUNCTIONS.items():
         assert_close(ours(name.replace(" ", "_"), x), f(x), within=2e-6)
+
+
+def test_a_promise_that_is_broken_reads_where_xla_reads() -> None:
+    """At the nearest place, and writes nowhere; what the text does is the slow test's."""
+    shape = {"x": jax.ShapeDtypeStruct(WHOLE.shape, jnp.int32)}
+    mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS
+    read, write = Module(), Module()
+    read.add("f", lambda x: _gather(x, BEYOND, mode), shape, ("y",))
+    write.add("f", lambda x: _scatter(x, BEYOND, mode), shape, ("y",))
+    assert "=within((int)(" in read.text()
+    assert re.search(r"if\((\w+)>=0&&\1<=3\)", write.text())
 
 
 def test_what_has_no_translation_is_named() -> None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from tutelage.commands.options import Shown
+from tutelage.commands.options import Number, Shown
 from tutelage.commands.options import parse as parse_options
 from tutelage.console import Terminal
-from tutelage.page.page import MOST, write_page
+from tutelage.page.page import write_page
 from tutelage.runs.run import Run
 
 
@@ -21,11 +21,12 @@ class Page:
     """
 
     runs: Annotated[tuple[Path, ...], Shown("RUN", by_place=True)]
-    """Run directories."""
+    """Run directories, or folders of students."""
     out: Annotated[Path, Shown("FILE")] = Path("page.html")
     """The page."""
-    students: int = MOST
-    """How many come into a room at most: first seeds of all runs, then other seeds, then earlier checkpoints."""
+    students: Number = None
+    """How many come into a room at most: first seeds of all runs, then other seeds, then earlier checkpoints. If not
+    given, ten, or fewer where their weights would come to more than 5 MB."""
 
 
 def parse(args: list[str]) -> Page:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from tutelage.commands.options import File, Shown
+from tutelage.commands.options import File, Number, Shown
 from tutelage.commands.options import parse as parse_options
 from tutelage.console import Terminal
-from tutelage.page.page import MOST, write_page
+from tutelage.page.page import write_page
 from tutelage.runs.run import Run
 
 
@@ -21,11 +21,12 @@ class Play:
     """Play the teacher for the students of runs: writes a page, as `tutelage page` does, and opens the browser."""
 
     runs: Annotated[tuple[Path, ...], Shown("RUN", by_place=True)]
-    """Run directories."""
+    """Run directories, or folders of students."""
     out: File = None
     """The page; page.html in the first run's directory if not given."""
-    students: int = MOST
-    """How many come into a room at most: first seeds of all runs, then other seeds, then earlier checkpoints."""
+    students: Number = None
+    """How many come into a room at most: first seeds of all runs, then other seeds, then earlier checkpoints. If not
+    given, ten, or fewer where their weights would come to more than 5 MB."""
 
 
 def parse(args: list[str]) -> Play:

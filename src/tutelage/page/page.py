@@ -12,15 +12,15 @@ import tutelage
 from tutelage.errors import UserError
 from tutelage.page.document import document
 from tutelage.page.rooms import Cargo, room_of
-from tutelage.page.students import guests, invited
+from tutelage.page.students import guests
 from tutelage.runs.run import Run
 from tutelage.runs.storage import make_folder, write_atomically
 
-MOST = 10  # students of a room
 
-
-def write_page(runs: Sequence[Run], out: Path, *, most: int = MOST) -> int:
+def write_page(runs: Sequence[Run], out: Path, *, most: int | None = None) -> int:
     """Writes the page and says how many bytes it has. Each domain gets a room; at most so many students come into each.
+
+    If no number is said, it is ten, or fewer where their weights would come to more than 5 MB.
 
     A run whose env has no room, or whose student no engine, is a `UserError`.
     """
@@ -30,16 +30,16 @@ def write_page(runs: Sequence[Run], out: Path, *, most: int = MOST) -> int:
     return len(content)
 
 
-def page_of(runs: Sequence[Run], *, most: int = MOST) -> str:
+def page_of(runs: Sequence[Run], *, most: int | None = None) -> str:
     """The page as text."""
     if not runs:
         raise UserError("There is no run to make a page of.")
-    if most < 1:
+    if most is not None and most < 1:
         raise UserError(f"--students must be at least 1, not {most}.")
     cargo, by_domain = Cargo(), defaultdict(list)
     for guest in guests(runs):
         by_domain[guest.run.config.env.name].append(guest)
-    rooms = [room_of(group, invited(group, most), cargo) for group in by_domain.values()]
+    rooms = [room_of(group, most, cargo) for group in by_domain.values()]
     made = {"tutelage": tutelage.__version__, "jax": jax.__version__}
     contents = {"format": 1, "made": made, "engines": cargo.manifests, "rooms": rooms}
     return document("Tutelage: play the teacher", contents, cargo.blocks)

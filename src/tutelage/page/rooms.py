@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,7 +20,7 @@ from tutelage.page import engines
 from tutelage.page.catalogue import described, student_of
 from tutelage.page.engines import Found, Shipped
 from tutelage.page.records import Layout
-from tutelage.page.students import Guest, Place, halved, learners
+from tutelage.page.students import Guest, Learned, Place, fitting, halved, invited, learned
 from tutelage.runs.browse import Found as FoundLevel
 from tutelage.runs.browse import Holdings, best_of
 from tutelage.runs.config import Config
@@ -68,14 +69,15 @@ def ready(config: Config) -> bool:
     return all(any(one.items() <= use.items() for _, use in _uses()) for one in plain)
 
 
-def room_of(guests: Sequence[Guest], places: Sequence[Place], cargo: Cargo) -> Facts:
-    """The room of some runs on one domain; all it needs goes into the cargo."""
+def room_of(guests: Sequence[Guest], most: int | None, cargo: Cargo) -> Facts:
+    """The room of some runs on one domain, with at most so many students; all it needs goes into the cargo."""
     config = guests[0].run.config
     domain = config.env
     own = next((facts for kind, facts in ROOMS.items() if isinstance(domain, kind)), None)
     if own is None:
         raise UserError(f"There is no room for {domain.name} on a page; there are rooms for maze, lava and bipedal.")
     design = _written_by(domain)
+    places = invited(guests, fitting(guests) if most is None else most)
     return {
         "kind": domain.name,
         "edits": getattr(config.method, "edits", 1),
@@ -140,24 +142,24 @@ ROOMS: Mapping[type, Callable[[Any, Cargo], Facts]] = {MazeDomain: _maze, LavaDo
 
 def _students(guests: Sequence[Guest], places: Sequence[Place], cargo: Cargo) -> list[Facts]:
     listed = []
-    for place, learner in zip(places, learners(places), strict=True):
+    for place, one in zip(places, learned(places), strict=True):
         config = place.guest.run.config
         found = engines.for_student(config)
         engine = cargo.engine(found.engine)
         layout = Layout.from_json(found.engine.manifest["records"]["params"])
-        weights, half = halved(engines.weights(learner.student, layout))
+        weights, half = halved(engines.weights(one.student, layout))
         facts = {"name": _name(guests, place), "detail": f"update {place.updates:,}", "run": place.guest.name}
         facts |= {"seed": place.seed, "updates": place.updates, "newest": place.updates == place.guest.checkpoints[-1]}
         facts |= {"engine": engine, "block": cargo.student(weights), "half": half}
-        listed.append(facts | _learning(config.ppo or PPO(), learner))
+        listed.append(facts | _learning(config.ppo or PPO(), one))
     return listed
 
 
-def _learning(ppo: PPO, learner: Any) -> Facts:
+def _learning(ppo: PPO, one: Learned) -> Facts:
     """What scores depend on: how the student learns from an episode."""
-    scale = getattr(learner, "scale", None)
+    scale = float(one.scale)
     known = {"discount": ppo.discount, "lambda": ppo.gae_lambda, "bootstrap": ppo.bootstrap}
-    return known | {"scale": 1.0 if scale is None else float(scale.std)}
+    return known | {"scale": scale if math.isfinite(scale) else None}
 
 
 def _name(guests: Sequence[Guest], place: Place) -> str:
@@ -201,8 +203,10 @@ def _different(levels: Sequence[Level]) -> list[Level]:
 
 
 def _buffers(guest: Guest, design: DesignSpace) -> Iterator[Facts]:
-    """The best levels of each seed's buffer, for methods that keep one."""
+    """The best levels of each seed's buffer, for methods that keep one and runs that have theirs."""
     config = guest.run.config
+    if guest.state is None:
+        return
     for place, seed in enumerate(config.all_seeds):
         found = best_of(guest.state.buffer, place, seed, config.env.design(), BEST)
         if len(found):
@@ -213,6 +217,8 @@ def _buffers(guest: Guest, design: DesignSpace) -> Iterator[Facts]:
 def _lineages(guest: Guest, design: DesignSpace) -> Iterator[Facts]:
     """The longest ancestry among the first seed's best levels, where the run's archive has it."""
     config = guest.run.config
+    if guest.state is None:
+        return
     found = best_of(guest.state.buffer, 0, config.seed, config.env.design(), BEST)
     try:
         admitted = guest.run.levels()

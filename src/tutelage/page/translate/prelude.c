@@ -26,6 +26,7 @@ INLINE int imin(int a, int b) { return a < b ? a : b; }
 INLINE u32 umax(u32 a, u32 b) { return a > b ? a : b; }
 INLINE u32 umin(u32 a, u32 b) { return a < b ? a : b; }
 INLINE int within(int x, int low, int high) { return x < low ? low : x > high ? high : x; }
+INLINE int capped(u32 x) { return x > 0x7fffffffu ? 0x7fffffff : (int)x; }
 INLINE int ftoi(float x) { return __builtin_wasm_trunc_saturate_s_i32_f32(x); }
 INLINE u32 ftou(float x) { return __builtin_wasm_trunc_saturate_u_i32_f32(x); }
 INLINE u32 ubits(float x) { u32 n; __builtin_memcpy(&n, &x, 4); return n; }

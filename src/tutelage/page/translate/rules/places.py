@@ -8,6 +8,7 @@ from typing import Any
 from tutelage.page.translate.jaxprs import Equation, rule
 from tutelage.page.translate.program import Program
 from tutelage.page.translate.rules.elementwise import TEXTS, kind
+from tutelage.page.translate.rules.views import place_of
 from tutelage.page.translate.values import Shape, Value, literal
 
 _NOTHING = {"f": float("nan"), "i": -(2**31), "u": 2**32 - 1, "b": 1}  # what a gather finds beyond the ends
@@ -23,7 +24,7 @@ def _starts(
     """Where a window begins along each of these axes, along which it has so much room to move."""
     found = {}
     for k, axis in enumerate(axes):
-        text = f"(int)({places.at([*batch, str(k)])})"
+        text = place_of(places.dtype, places.at([*batch, str(k)]))
         name = p.name("g")
         p.write(f"const int {name}={f'within({text},0,{room[axis]})' if clip else text};")
         found[axis] = name
@@ -45,7 +46,7 @@ def _place(starts: dict[int, str], window: dict[int, str], batch: dict[int, str]
 
 @rule("gather")
 def gathered(p: Program, eqn: Equation, x: Value, places: Value) -> Value:
-    """Windows of the value."""
+    """Windows of the value. Those beyond the ends are filled, or moved within, as XLA does where none was promised."""
     numbers, sizes = eqn.params["dimension_numbers"], tuple(eqn.params["slice_sizes"])
     offsets = tuple(numbers.offset_dims)
     if eqn.of_keys:
@@ -56,11 +57,12 @@ def gathered(p: Program, eqn: Equation, x: Value, places: Value) -> Value:
     made = p.array(eqn.dtype, eqn.shape)
     with p.nest(eqn.shape) as index:
         batch = [i for k, i in enumerate(index) if k not in offsets]
-        starts = _starts(p, places, batch, numbers.start_index_map, room, _is(eqn.params["mode"], "CLIP"))
+        filled = _is(eqn.params["mode"], "FILL")
+        starts = _starts(p, places, batch, numbers.start_index_map, room, clip=not filled)
         window = {axis: index[k] for axis, k in zip(window_axes, offsets, strict=True)}
         pairs = zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)
         element = x.at(_place(starts, window, {axis: batch[k] for axis, k in pairs}, len(x.shape)))
-        if _is(eqn.params["mode"], "FILL") and starts:
+        if filled and starts:
             filling = eqn.params["fill_value"]
             filling = _NOTHING[kind(eqn.dtype)] if filling is None else filling
             element = f"({_inside(starts, room)})?{element}:{literal(filling, eqn.dtype)}"
@@ -87,8 +89,9 @@ def scattered(p: Program, eqn: Equation, x: Value, places: Value, updates: Value
         window = {axis: index[k] for axis, k in zip(window_axes, numbers.update_window_dims, strict=True)}
         pairs = zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True)
         to = made.at(_place(starts, window, {axis: batch[k] for axis, k in pairs}, len(x.shape)))
-        certain = clip or _is(eqn.params["mode"], "PROMISE") or not starts
-        p.write(f"{'' if certain else f'if({_inside(starts, room)}) '}{to}={_met(eqn, to, updates.at(index))};")
+        p.write(
+            f"{'' if clip or not starts else f'if({_inside(starts, room)}) '}{to}={_met(eqn, to, updates.at(index))};"
+        )
     return made
 
 

@@ -73,8 +73,14 @@ def starts_within(p: Program, starts: tuple[Value, ...], whole: tuple[int, ...],
     found = []
     for k, (n, m) in enumerate(zip(whole, part, strict=True)):
         moves = k < len(starts) and n != m
-        found.append(p.let("int32", f"within((int)({p.one(starts[k])}),0,{n - m})").first() if moves else 0)
+        at = place_of(starts[k].dtype, p.one(starts[k])) if moves else ""
+        found.append(p.let("int32", f"within({at},0,{n - m})").first() if moves else 0)
     return found
+
+
+def place_of(dtype: str, text: str) -> str:
+    """A number as a place; what is beyond all places stays so."""
+    return f"{'capped' if dtype == 'uint32' else '(int)'}({text})"
 
 
 @rule("split")

@@ -16,7 +16,7 @@ export class Judge {
     this.episodes = Array.from({ length: episodes }, () => arena.make("episode"));
     this.setting.discount = student.discount;
     this.setting.gae_lambda = student.lambda;
-    this.setting.scale = student.scale;
+    this.setting.scale = student.scale ?? NaN;
   }
 
   /** Gives the records back. */
