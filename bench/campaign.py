@@ -83,6 +83,13 @@ MAZES = [
     Job("maze-minimax", "maze/minimax", 24, 30_000),
     Job("maze-paired", "maze/paired", 55, 30_000),
 ]
+DRIVERS = [  # of complexity: what selects levels
+    *(
+        Job(f"maze-accel-score-{score}", "maze/accel", 9, 10_000, changes={"method.score": score})
+        for score in ("random", "pvl-sum", "learnability", "maxmc", "mna")
+    ),
+    Job("maze-accel-score-memory", "maze/accel", 9, 10_000, changes={"method.score_memory": 0.7}),
+]
 SUSPECTS = ("hero", "penalty", "hero-penalty", "crop")  # of keeping students from learning lava
 LAVA = [
     Job(f"lava-{name}", f"lava/{name}", 10, 1_000, suite="lava", looks=250)
@@ -98,7 +105,7 @@ WALKERS = [  # the paper has 30,000 updates, and released what 20,000 make
         for name, minutes in (("robust-plr", 150), ("dr", 100), ("alp-gmm", 100), ("paired", 150), ("minimax", 100))
     ),
 ]
-QUEUE = [*MAZES, *LAVA, *WALKERS]
+QUEUE = [*MAZES, *LAVA, *WALKERS, *DRIVERS]
 TRIAL = Job("trial", "maze/demo", 0, updates=200, seeds=2, looks=100)  # minutes on a CPU: `work WORK --only trial`
 
 

@@ -175,6 +175,20 @@ def test_as_released_the_first_episode_admits_and_the_last_ones_score_stays(admi
     assert (levels > 9).any(), "something was admitted"
 
 
+def test_a_remembered_score_is_mixed_with_the_new_one(seen):
+    state = jax.tree.map(lambda x: x[0], seen("robust-plr").states[-1])
+
+    def replayed(memory: float):
+        config = signs(tut.RobustPLR(BUFFER, score_memory=memory))
+        return jax.jit(lambda s: config.method.play_buffer(config.classroom(), s)[0].buffer.score)(state)
+
+    before, new, mixed = (np.asarray(x) for x in (state.buffer.score, replayed(0.0), replayed(0.75)))
+    played = new != before
+    assert played.any()
+    np.testing.assert_allclose(mixed[played], 0.75 * before[played] + 0.25 * new[played], rtol=1e-5)
+    np.testing.assert_array_equal(mixed[~played], before[~played])
+
+
 def test_when_computes_a_phase_only_if_a_seed_wants_it():
     ran = []
 

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -58,6 +59,7 @@ def by_hand(name: str, over: str, e: Evidence, known: np.ndarray | None):
             continue
         one = {
             "pvl": lambda a, v, g: np.maximum(a, 0).mean(),
+            "pvl-sum": lambda a, v, g: np.maximum(a, 0).sum(),
             "value-l1": lambda a, v, g: np.abs(a).mean(),
             "signed-value-loss": lambda a, v, g: a.mean(),
             "maxmc": lambda a, v, g: (g - v).mean(),
@@ -67,7 +69,7 @@ def by_hand(name: str, over: str, e: Evidence, known: np.ndarray | None):
     return score, best, np.array([[(p, q) in found for q in range(ENTRIES)] for p in range(SLOTS)])
 
 
-EPISODIC = [name for name, score in SCORES.items() if isinstance(score, Score)]
+EPISODIC = [name for name, score in SCORES.items() if isinstance(score, Score) and name != "random"]
 
 
 @pytest.mark.parametrize("over", ["mean", "last", "first"])
@@ -97,6 +99,20 @@ def test_several_episodes_on_one_level_are_really_averaged():
     e = evidence(done_rate=0.5)
     mean, last = (np.asarray(mark("pvl", over, e, None, ENTRIES).score) for over in ("mean", "last"))
     assert not np.allclose(mean, last)
+
+
+def test_scores_by_chance_are_spread_evenly_and_come_from_the_key_alone():
+    scores = [
+        np.asarray(mark("random", "last", replace(evidence(seed), chance=jax.random.key(7)), None, ENTRIES).score)
+        for seed in range(40)
+    ]
+    known = np.concatenate([x[x > 0] for x in scores])
+    assert abs(known.mean() - 0.5) < 0.05
+    assert abs(known.std() - 12**-0.5) < 0.03
+    again = mark("random", "last", replace(evidence(0), chance=jax.random.key(7)), None, ENTRIES).score
+    other = mark("random", "last", replace(evidence(0), chance=jax.random.key(8)), None, ENTRIES).score
+    assert np.array_equal(again, scores[0])
+    assert not np.allclose(other, scores[0])
 
 
 def real_advantages(e: Evidence) -> Evidence:

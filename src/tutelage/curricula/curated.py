@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax import random
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from tutelage.curricula import buffer as buffers
@@ -78,10 +79,13 @@ class Curated:
     buffer: BufferConfig = BufferConfig()
     """The level replay buffer."""
     score: ScoreName = "pvl"
-    """Estimate of regret: positive value loss, MaxMC, value L1, signed value loss, maximum negative advantage (mna);
-    or of what can be learned: learnability p(1 − p), the parameters' change (pace)."""
+    """Estimate of regret: positive value loss, as the mean over an episode's steps or as their sum, MaxMC, value L1,
+    signed value loss, maximum negative advantage (mna); or of what can be learned: learnability p(1 − p), the
+    parameters' change (pace); or none: random."""
     score_over: Reduction = "mean"
     """Score of a level that finished several episodes in one rollout: their mean, or that of the last or first one."""
+    score_memory: float = 0.0
+    """Share of a level's former score in its new one when it is replayed: 0 keeps nothing but the last rollout's."""
     admission: Literal["score", "first"] = "score"
     """What decides whether a new level is admitted: the score it is stored with, or that of its first episode (the
     reference implementation, with score-over last)."""
@@ -100,6 +104,8 @@ class Curated:
     def init(self, room: Classroom, key: Key[Array, ""]) -> State:
         """A fresh student and an empty buffer."""
         check_score(self.score, self.score_over, self.after_episode, room.learning)
+        if not 0 <= self.score_memory < 1:
+            raise ValueError(f"`method.score_memory` must lie in [0, 1), not {self.score_memory}.")
         key, key_student, key_level = jax.random.split(key, 3)
         level = jax.eval_shape(room.design.sample, key_level)
         zero = jnp.zeros((), jnp.int32)
@@ -150,7 +156,10 @@ class Curated:
         s = s.note(episode_totals("replay", trial))
         buffer = _account_for_queue(buffer, queue, trial.rollout.entry)
         marks = jax.tree.map(jnp.ravel, trial.marks)
-        buffer = buffers.update(buffer, queue.ravel(), marks.score, marks.best_return, marks.finished)
+        score = marks.score
+        if self.score_memory:
+            score = self.score_memory * buffer.score[queue.ravel()] + (1 - self.score_memory) * score
+        buffer = buffers.update(buffer, queue.ravel(), score, marks.best_return, marks.finished)
         return replace(s, buffer=buffer), trial, first
 
     def play_queue(
@@ -165,7 +174,7 @@ class Curated:
         solved = room.env.solved(eps.returns)
         learner, advantage, target = learning.appraise(s.learner, r)
         s = replace(s, learner=learner, rollouts=s.rollouts + slots // room.slots)
-        evidence = Evidence(r, eps, advantage, solved, players, learning, room.env.solved)
+        evidence = Evidence(r, eps, advantage, solved, players, learning, room.env.solved, random.fold_in(key, 1))
         marks = mark(self.score, self.score_over, evidence, best, queue.shape[1])
         return s, Trial(evidence, target, marks)
 

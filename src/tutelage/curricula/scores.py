@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from tutelage.student.learning import Learning
 from tutelage.student.ppo import PPO, policy_gradient_norm
 from tutelage.student.rollout import Episodes, Rollout, running_sum
 
-ScoreName = Literal["pvl", "maxmc", "value-l1", "signed-value-loss", "learnability", "mna", "pace"]
+ScoreName = Literal["pvl", "pvl-sum", "maxmc", "value-l1", "signed-value-loss", "learnability", "mna", "pace", "random"]
 Reduction = Literal["mean", "last", "first"]
 
 
@@ -35,6 +36,7 @@ class Evidence(eqx.Module):
     student: PyTree = None  # as it was in the rollout
     learning: Learning = eqx.field(static=True, default=PPO())
     is_solved: Callable[[Array], Array] = eqx.field(static=True, default=lambda episode_return: episode_return > 0)
+    chance: Key[Array, ""] | None = None  # to draw from
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,11 @@ class StepScore:
 
 def _episode_mean(e: Evidence, x: Float[Array, "T P"]) -> Float[Array, "T P"]:
     return running_sum(x, e.rollout.start) / e.episodes.length
+
+
+def _drawn(e: Evidence) -> Float[Array, "T P"]:
+    assert e.chance is not None, "what is drawn by chance needs a key"
+    return jax.random.uniform(e.chance, e.advantage.shape)
 
 
 def _max_negative_advantage(
@@ -108,6 +115,8 @@ def _parameter_change(e: Evidence, on: Bool[Array, "T P Q"], best_return: Float[
 SCORES: dict[str, Score | StepScore] = {
     # mean_t max(A_t, 0), with A_t = Σ_{k ≥ t} (γλ)^{k−t} δ_k: positive value loss, Equation 5 of ACCEL
     "pvl": Score(lambda e: _episode_mean(e, jnp.maximum(e.advantage, 0.0))),
+    # Σ_t max(A_t, 0): positive value loss of whole episodes, which does not prefer short ones
+    "pvl-sum": Score(lambda e: running_sum(jnp.maximum(e.advantage, 0.0), e.rollout.start)),
     # mean_t (G_max − V_t), with G_max the best return ever seen on the level: MaxMC (Jiang et al. 2021b)
     "maxmc": Score(lambda e: -_episode_mean(e, e.rollout.value), lambda mean, best_return: best_return + mean),
     # mean_t |A_t|: L1 value loss (Jiang et al. 2021a)
@@ -121,6 +130,8 @@ SCORES: dict[str, Score | StepScore] = {
     "mna": StepScore(_max_negative_advantage),
     # ‖∇_θ J‖², J the policy's objective on this level alone: the squared change of parameters (PACE, 2026)
     "pace": StepScore(_parameter_change, whole_slots=True),
+    # A number in [0, 1) drawn by chance: the control that prefers no level
+    "random": Score(_drawn, of_values=False),
 }
 
 

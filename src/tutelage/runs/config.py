@@ -47,6 +47,7 @@ LATER = frozenset(
         "new_level",
         "normalise",
         "products",
+        "score_memory",
         "terrain",
         "terrain_seed",
         "time_limit",
