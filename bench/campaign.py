@@ -90,6 +90,9 @@ DRIVERS = [  # of complexity: what selects levels
     ),
     Job("maze-accel-score-memory", "maze/accel", 9, 10_000, changes={"method.score_memory": 0.7}),
 ]
+CELLS = [  # what remembers best
+    Job(f"maze-accel-{cell}", "maze/accel", 5, 5_000, changes={"student.cell": cell}) for cell in ("lstm", "gru", "s5")
+]
 SUSPECTS = ("hero", "penalty", "hero-penalty", "crop")  # of keeping students from learning lava
 LAVA = [
     Job(f"lava-{name}", f"lava/{name}", 10, 1_000, suite="lava", looks=250)
@@ -105,7 +108,7 @@ WALKERS = [  # the paper has 30,000 updates, and released what 20,000 make
         for name, minutes in (("robust-plr", 150), ("dr", 100), ("alp-gmm", 100), ("paired", 150), ("minimax", 100))
     ),
 ]
-QUEUE = [*MAZES, *LAVA, *WALKERS, *DRIVERS]
+QUEUE = [*MAZES, *CELLS, *LAVA, *WALKERS, *DRIVERS]
 TRIAL = Job("trial", "maze/demo", 0, updates=200, seeds=2, looks=100)  # minutes on a CPU: `work WORK --only trial`
 
 

@@ -102,6 +102,10 @@ ADVERSARIES = (
     Experiment("PAIRED", "maze/paired", ("maze-paired",), 30_000),
     Experiment("Minimax", "maze/minimax", ("maze-minimax",), 30_000),
 )
+CELLS = tuple(
+    Experiment(label, "maze/accel", (f"maze-accel-{cell}",), 5_000, paper="none")
+    for label, cell in (("LSTM", "lstm"), ("GRU", "gru"), ("S5, two layers", "s5"))
+)
 RELEASED = {
     "maze/dr": "mg_60_blocks_uni-dr_20k_updates.csv",
     "maze/robust-plr": "mg_60_blocks_uni-robust_plr_20k_updates.csv",
@@ -128,10 +132,13 @@ def there(experiments: Iterable[Experiment]) -> list[Experiment]:
 def levels_table(experiments: Sequence[Experiment], levels: Sequence[str]) -> str:
     """Every experiment on every level, beside what the paper prints; bold within a standard error of the best."""
     found = level_table(2, levels, [e.column(levels) for e in there(experiments)])
-    rows = [("test level", *(title for method in found.methods for title in (method, "paper")))]
+    beside = [found.has_paper(n) for n in range(len(found.methods))]
+    titles = [(method, "paper")[: 1 + b] for method, b in zip(found.methods, beside, strict=True)]
+    rows = [("test level", *(title for pair in titles for title in pair))]
     for row in found.rows:
-        cells = [(said(cell.ours, bold=cell.bold), said(cell.paper)) for cell in row.cells]
-        rows.append((row.name, *(text for pair in cells for text in pair)))
+        cells = zip(row.cells, beside, strict=True)
+        pairs = [(said(cell.ours, bold=cell.bold), said(cell.paper))[: 1 + b] for cell, b in cells]
+        rows.append((row.name, *(text for pair in pairs for text in pair)))
     return table(rows)
 
 
@@ -143,13 +150,13 @@ def said(s: Summary | None, *, bold: bool = False) -> str:
 
 def summary_table(experiments: Sequence[Experiment], levels: Sequence[str] = PAPER) -> str:
     """Mean and interquartile mean over levels, and what the paper has."""
-    rows = [("method", "seeds", "mean ± s.e.", "IQM, 95 % interval", "paper", "difference, p")]
+    rows = [["method", "seeds", "mean ± s.e.", "IQM, 95 % interval", "paper", "difference, p"]]
     for e in there(experiments):
         scores = e.scores(levels)
         ours = Summary.of(scores.mean(axis=1).tolist())
         paper = published(e.paper or e.preset, MEAN)
         beside = ("–", "–") if paper is None else (paper.text(), against(ours, len(scores), paper))
-        rows.append((e.label, str(len(scores)), f"**{ours.text()}**", spanned(interval(iqm, scores)), *beside))
+        rows.append([e.label, str(len(scores)), f"**{ours.text()}**", spanned(interval(iqm, scores)), *beside])
     return table(rows)
 
 
@@ -248,7 +255,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "maze-order": in_order,
     "maze-course": lambda: course_table((*MAIN, *REFERENCE, *ADVERSARIES)),
     "maze-editors": lambda: summary_table(EDITORS, ABLATED),
-    "maze-editor-levels": lambda: levels_table(EDITORS, ABLATED),
+    "students": lambda: levels_table(CELLS, PAPER),
 }
 WITH_RELEASED: dict[str, Callable[[Path], str]] = {"maze-released": beside_released}
 

@@ -1,6 +1,6 @@
 """Where the time of a student update goes on this machine's device, kernel by kernel.
 
-    python bench/where_time_goes.py maze/accel --seeds 5 [--updates 6] [--wait-for FILE] [--log DIR]
+    python bench/where_time_goes.py maze/accel --seeds 5 [--set student.cell=gru] [--updates 6] [--wait-for FILE]
 
 Compiles, fills the buffer, then lets JAX's profiler watch a few updates. What is printed: how long an update takes by
 the clock, how much of it the device is at work, and the kernels that take longest, with how often each is launched and
@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +30,7 @@ from tutelage.runs.bench import _reach, device_name
 from tutelage.runs.flags import start_jax
 from tutelage.runs.presets import preset
 from tutelage.runs.run import initial_state
+from tutelage.runs.settings import changed, read, settings
 from tutelage.runs.trainer import advance
 
 ROWS = 28
@@ -42,8 +44,15 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--updates", type=int, default=6)
     parser.add_argument("--warm-up", type=int, default=WARM_UP)
     parser.add_argument("--wait-for", type=Path)
-    parser.add_argument("--log", type=Path)
+    parser.add_argument("--set", nargs="*", default=[], metavar="SETTING=VALUE")
     return parser.parse_args()
+
+
+def with_words(config: Any, words: list[str]) -> Any:
+    """A config with some settings as on the command line."""
+    kinds = {setting.name: setting.kind for setting in settings(config)}
+    parts = (word.partition("=") for word in words)
+    return changed(config, {name: read(kinds[name], [value]) for name, _, value in parts})
 
 
 def launches(folder: Path) -> Iterator[tuple[str, float, float]]:
@@ -69,7 +78,7 @@ def busy(spans: list[tuple[float, float]]) -> float:
 
 def main() -> None:
     args = arguments()
-    config = replace(preset(*args.preset.split("/")), seeds=args.seeds)
+    config = with_words(replace(preset(*args.preset.split("/")), seeds=args.seeds), args.set)
     start_jax(config.env)
     room = config.classroom()
     program = jax.jit(lambda s, target: advance(room, config.method, s, target), donate_argnums=0)
@@ -82,22 +91,25 @@ def main() -> None:
     began = time.perf_counter()
     state = _reach(step, state, args.warm_up + args.updates)
     unwatched = (time.perf_counter() - began) / args.updates
-    folder = args.log or Path(tempfile.mkdtemp())
-    with jax.profiler.trace(str(folder)):
-        began = time.perf_counter()
-        _reach(step, state, args.warm_up + 2 * args.updates)
-        watched = (time.perf_counter() - began) / args.updates
-    seconds, counts, spans = defaultdict(float), defaultdict(int), []
-    for name, begin, length in launches(folder):
+    print(f"an update: {1e3 * unwatched:.1f} ms", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            _reach(step, state, args.warm_up + 2 * args.updates)
+        show(list(launches(Path(folder))), args.updates)
+
+
+def show(ran: list[tuple[str, float, float]], updates: int) -> None:
+    """Prints how long the device was at work, and with what."""
+    seconds, counts = defaultdict(float), defaultdict(int)
+    for name, _, length in ran:
         kind = re.sub(r"[._]\d+", "", name)[:60]
-        seconds[kind] += length / args.updates
+        seconds[kind] += length / updates
         counts[kind] += 1
-        spans.append((begin, length))
-    print(f"an update: {1e3 * unwatched:.1f} ms, {1e3 * watched:.1f} ms while watched")
-    print(f"device at work: {1e3 * busy(spans) / args.updates:.1f} ms; launches: {len(spans) / args.updates:,.0f}")
+    at_work = busy([(begin, length) for _, begin, length in ran]) / updates
+    print(f"device at work: {1e3 * at_work:.1f} ms an update while watched; launches: {len(ran) / updates:,.0f}")
     for kind in sorted(seconds, key=lambda kind: -seconds[kind])[:ROWS]:
-        each = 1e6 * seconds[kind] * args.updates / counts[kind]
-        print(f"{kind:62}{1e3 * seconds[kind]:8.2f} ms{counts[kind] / args.updates:9,.0f} ×{each:8.1f} µs")
+        each = 1e6 * seconds[kind] * updates / counts[kind]
+        print(f"{kind:62}{1e3 * seconds[kind]:8.2f} ms{counts[kind] / updates:9,.0f} ×{each:8.1f} µs")
 
 
 if __name__ == "__main__":
