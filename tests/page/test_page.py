@@ -17,6 +17,7 @@ from report.made import write_config, write_run
 from toys import jumper, tiny_maze
 from tutelage import cli
 from tutelage.errors import UserError
+from tutelage.page import engines
 from tutelage.page.address import address
 from tutelage.page.page import write_page
 from tutelage.page.rooms import ready
@@ -68,10 +69,11 @@ def test_everything_that_a_room_names_is_aboard(page, run):
     """Engines, functions, weights; and levels that the run's own design space can read."""
     contents, blocks = carried(page)
     room = contents["rooms"][0]
-    for rules in room["sizes"].values():
+    for size, rules in room["sizes"].items():
         known = contents["engines"][rules["engine"]]["functions"]
         assert set(rules["functions"].values()) <= set(known)
-        assert {"reset", "step", "score", "describe", "path", "insert", "edit_3"} <= set(rules["functions"])
+        assert {"reset", "step", "score", "describe", "path", "edit_3"} <= set(rules["functions"])
+        assert ("insert" in rules["functions"]) == (int(size) < 49)  # larger levels do not evolve on a page
         assert blocks[rules["engine"]][:4] == b"\0asm"
     assert {x["updates"] for x in room["students"]} == {3, 6, 9}
     assert [x["name"] for x in room["students"] if x["updates"] == 9] == ["alone"]
@@ -84,6 +86,26 @@ def test_everything_that_a_room_names_is_aboard(page, run):
         assert shelf
         assert all(design.to_json(design.from_json(x["level"])) == x["level"] for y in shelf for x in y["levels"])
     assert room["lineages"][0]["levels"][0]["generation"] == 0 < room["lineages"][0]["levels"][-1]["generation"]
+
+
+def test_held_out_levels_are_played_by_their_suites_rules(page, run):
+    """Functions, time limit and view of each; those that are drawn anew in each episode are drawn by the engine."""
+    room = carried(page)[0]["rooms"][0]
+    listed = {level["name"]: level for suite in room["suites"] for level in suite["levels"]}
+    tests = {test.name: test for suite in run.config.env.suites().values() for test in suite}
+    assert listed.keys() == tests.keys()
+    for name, level in listed.items():
+        env, found = tests[name].env, engines.for_level(tests[name], run.config.env)
+        side = str(len(level["level"]["rows"]))
+        rules = room["rules"][level["rules"]] if "rules" in level else room["sizes"][side]
+        assert (side, rules["limit"], rules["blind"]) == (str(env.width), env.max_steps, not env.see_through)
+        assert rules["random"] == env.redraw_direction
+        assert rules["engine"] == found.engine.name
+        assert all(rules["functions"][role] == found.functions[role] for role in ("reset", "step", "score"))
+        assert level.get("draw") in (None, found.functions["draw"])
+    drawn = {name for name, level in listed.items() if "draw" in level}
+    crossings = {"SimpleCrossing", "FourRooms", "SmallCorridor", "LargeCorridor"}
+    assert drawn == crossings | {f"PerfectMaze{size}" for size in ("S", "M", "L", "XL")}
 
 
 def test_weights_are_halved_where_that_only_rounds():
@@ -212,6 +234,35 @@ def test_a_person_walks_with_the_arrow_keys(browser, page):
     assert browser.complaints() == []
 
 
+def choose(browser: Browser, menu: str, words: str) -> None:
+    """An entry of a menu, by what it begins with."""
+    find = f"[...document.querySelectorAll('.menu')].find((m) => m.firstChild.textContent === {menu!r}).lastChild"
+    pick = f"s.value = [...s.options].find((o) => o.textContent.startsWith({words!r})).value"
+    browser.ask(f"(() => {{ const s = {find}; {pick}; s.dispatchEvent(new Event('change')); }})()")
+
+
+def test_a_held_out_level_keeps_its_rules(browser, page):
+    """Each episode has its own draw, until a person changes it; rules stay until another size or other rules come."""
+    entered(browser, page)
+    choose(browser, "Level", "FourRooms")
+    until(browser, "location.hash.includes('anew=FourRooms')")
+    told = "document.querySelector('.rules .note').textContent"
+    assert browser.ask(told).startswith("An episode ends after 100 steps. Each has a level of its own. Walls block")
+    before = browser.ask(ROWS)
+    press(browser, "Again")
+    assert browser.ask(ROWS) != before
+    fragment = browser.ask("location.hash")
+    entered(browser, page, fragment)
+    assert browser.ask("location.hash") == fragment
+    drag(browser, (16, 16), (15, 16), size=17)
+    until(browser, "!location.hash.includes('anew')")
+    assert browser.ask("location.hash").endswith("rules=FourRooms")
+    choose(browser, "Rules", "the run")
+    until(browser, "!location.hash.includes('rules')")
+    assert browser.ask(told).startswith("An episode ends after 722 steps. It begins facing at random.")
+    assert browser.complaints() == []
+
+
 def test_levels_evolve(browser, page):
     """Levels are tried, kept and drawn; one that is touched opens, with its ancestors beside it."""
     entered(browser, page)
@@ -289,6 +340,10 @@ def test_walkers_walk(browser, page):
     browser.ask(f"(() => {{ const s = document.querySelector('.sliders input'); {change}; }})()")
     until(browser, "location.hash.includes('roughness=5&')")
     assert "challenging" in browser.ask("document.querySelector('.setting').textContent")
+    browser.ask("document.querySelector('.duel').scrollIntoView()")
+    until(browser, "document.querySelectorAll('.thennow td').length")
+    press(browser, "Open it above")
+    until(browser, "!location.hash.includes('seed=7')")
     assert browser.complaints() == []
 
 

@@ -27,8 +27,9 @@ from tutelage.runs.config import Config
 from tutelage.student.ppo import PPO
 
 BEST, STRIP = 24, 16  # levels of a buffer, and of a line of descent
-DRAWS = 3  # levels of a suite's distribution
-SIZES = (5, 7, 9, 11, 13, 15, 17, 19)  # of mazes that may be drawn
+DRAWS = 3  # levels of a suite's distribution, where the page cannot draw from it itself
+SIZES = (5, 7, 9, 11, 13, 15, 17, 19, 49, 99)  # of mazes that may be drawn
+LAVA = 7  # tiles a side
 ALIKE = ("view", "see_through", "reward", "redraw_direction")
 OWN = "own"
 
@@ -90,8 +91,48 @@ def room_of(guests: Sequence[Guest], most: int | None, cargo: Cargo) -> Facts:
 
 def _maze(domain: MazeDomain, cargo: Cargo) -> Facts:
     sizes = {domain.size: engines.for_domain(domain)} | {n: _sized(domain, n) for n in SIZES if n != domain.size}
-    rules = {str(size): cargo.rules(found) for size, found in sorted(sizes.items()) if found is not None}
-    return {"size": domain.size, "sizes": rules, "suites": _suites(domain, lambda test: str(test.env.height) in rules)}
+    here = {str(size): found for size, found in sorted(sizes.items()) if found is not None}
+    rules = {size: cargo.rules(found) | _manner(domain) for size, found in here.items()}
+    return {"size": domain.size, "sizes": rules, **_held_out(domain, rules, cargo)}
+
+
+def _manner(maze: Any) -> Facts:
+    """What tells a student's lot in mazes of one size from another's, besides the time it has."""
+    return {"blind": not maze.see_through, "random": maze.redraw_direction}
+
+
+def _held_out(domain: Any, own: Mapping[str, Facts], cargo: Cargo) -> Facts:
+    """The suites, and the rules by which their levels are played where those are not the room's own for their size.
+
+    A level that is drawn anew for each episode names the function that draws it.
+    """
+    rules: dict[str, Facts] = {}
+
+    def under(test: TestLevel) -> Facts:
+        side, found = _side(test), _use_of(test)
+        if found is None or found.engine.name != own[side]["engine"]:
+            return {}
+        facts = cargo.rules(found) | {"functions": own[side]["functions"] | dict(found.functions)}
+        facts |= {"size": int(side), **(_manner(test.env) if isinstance(domain, MazeDomain) else {})}
+        alike = next((name for name, x in rules.items() if _steps(x) == _steps(facts)), test.name)
+        named = {} if _steps(facts) == _steps(own[side]) else {"rules": alike}
+        rules.update({alike: facts} if named and alike not in rules else {})
+        return named | {"draw": found.functions["draw"]}
+
+    suites = _suites(domain, lambda test: _side(test) in own, under)
+    return {"rules": rules, "suites": suites}
+
+
+def _side(test: TestLevel) -> str:
+    """The size of its level."""
+    return str(getattr(test.env, "height", LAVA))
+
+
+def _use_of(test: TestLevel) -> Found | None:
+    """The engine of a held-out level with what draws it, if one is shipped."""
+    wanted = json.loads(json.dumps({"draw": described(test.draw), "env": described(test.env)}))
+    fitting = ((x, use) for x, use in _uses() if wanted.items() <= use.items())
+    return next((Found(x, use["functions"], use["limit"]) for x, use in fitting), None)
 
 
 def _sized(domain: MazeDomain, size: int) -> Found | None:
@@ -108,8 +149,8 @@ def _uses() -> list[tuple[Shipped, Facts]]:
 
 
 def _lava(domain: LavaDomain, cargo: Cargo) -> Facts:
-    rules = {"7": cargo.rules(engines.for_domain(domain))}
-    return {"size": 7, "sizes": rules, "suites": _suites(domain)}
+    rules = {str(LAVA): cargo.rules(engines.for_domain(domain))}
+    return {"size": LAVA, "sizes": rules, **_held_out(domain, rules, cargo)}
 
 
 def _walker(domain: WalkerDomain, cargo: Cargo) -> Facts:
@@ -168,20 +209,27 @@ def _name(guests: Sequence[Guest], place: Place) -> str:
     return ", ".join([place.guest.name] * (len(guests) > 1 or not seeded) + [f"seed {place.seed}"] * seeded)
 
 
-def _suites(domain: Any, fits: Callable[[Any], bool] = lambda test: True) -> list[Facts]:
-    """The levels of the suites that fit a page; of a distribution a few draws."""
-    found = {
-        name: [x for test in suite if fits(test) for x in _drawn(domain, test)]
-        for name, suite in domain.suites().items()
-    }
+def _suites(
+    domain: Any,
+    fits: Callable[[Any], bool] = lambda test: True,
+    under: Callable[[TestLevel], Facts] = lambda test: {},
+) -> list[Facts]:
+    """The levels of the suites that fit a page, with what `under` says of the rules they are played by."""
+    suites = {name: [test for test in suite if fits(test)] for name, suite in domain.suites().items()}
+    entries = {test.name: list(_drawn(domain, test, under)) for suite in suites.values() for test in suite}
+    found = {name: [entry for test in suite for entry in entries[test.name]] for name, suite in suites.items()}
     return [{"name": name, "levels": levels} for name, levels in found.items() if levels]
 
 
-def _drawn(domain: Any, test: TestLevel) -> Iterator[Facts]:
+def _drawn(domain: Any, test: TestLevel, under: Callable[[TestLevel], Facts]) -> Iterator[Facts]:
+    """The one level that there is; of a distribution its first draw, if the page can go on drawing, or else a few."""
     levels = _different([test.draw(jax.random.key(n)) for n in range(DRAWS)])
-    for n, level in enumerate(levels):
-        name = test.name if len(levels) == 1 else f"{test.name}, draw {n + 1}"
-        yield {"name": name, "of": test.name, "level": _written_by(domain, level).to_json(level)}
+    facts = under(test)
+    if len(levels) == 1:
+        facts.pop("draw", None)
+    for n, level in enumerate(levels[: 1 if "draw" in facts else DRAWS]):
+        name = test.name if len(levels) == 1 or "draw" in facts else f"{test.name}, draw {n + 1}"
+        yield {"name": name, "of": test.name, **facts, "level": _written_by(domain, level).to_json(level)}
 
 
 def _written_by(domain: Any, level: Level | None = None) -> DesignSpace:
@@ -215,21 +263,32 @@ def _buffers(guest: Guest, design: DesignSpace) -> Iterator[Facts]:
 
 
 def _lineages(guest: Guest, design: DesignSpace) -> Iterator[Facts]:
-    """The longest ancestry among the first seed's best levels, where the run's archive has it."""
+    """The longest ancestry among the first seed's best levels; where there is no archive, among all of its buffer."""
     config = guest.run.config
     if guest.state is None:
         return
-    found = best_of(guest.state.buffer, 0, config.seed, config.env.design(), BEST)
+    buffer = guest.state.buffer
     try:
         admitted = guest.run.levels()
-        lines = [admitted.lineage(config.seed, int(level)) for level in found.record.id]
+        best = best_of(buffer, 0, config.seed, config.env.design(), BEST)
+        lines = [admitted.lineage(config.seed, int(level)) for level in best.record.id]
     except UserError:
-        return
+        admitted = buffer.record.at((0, slice(int(buffer.filled[0]))))
+        lines = _lines_within(admitted)
     line = max(lines, key=len, default=[])
     if len(line) > 1:
         shown = sorted({line[round(k * (len(line) - 1) / (STRIP - 1))] for k in range(STRIP)}, key=line.index)
         strip = Holdings.of(admitted.record.at(np.array(shown)), config.seed, config.env.design())
         yield {"name": guest.name, "run": guest.name, "seed": config.seed, "levels": [_level(f, design) for f in strip]}
+
+
+def _lines_within(records: Any) -> list[list[int]]:
+    """The positions of each record and of its ancestors as far as they are among the others, the oldest first."""
+    where = {int(name): n for n, name in enumerate(records.id)}
+    lines: dict[int, list[int]] = {-1: []}
+    for n in np.argsort(records.id):  # a parent's name is smaller than its child's
+        lines[n] = [*lines[where.get(int(records.parent[n]), -1)], int(n)]
+    return list(lines.values())
 
 
 def _level(found: FoundLevel, design: DesignSpace) -> Facts:

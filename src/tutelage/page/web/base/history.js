@@ -15,6 +15,11 @@ export class History {
     this.future = [];
   }
 
+  /** Puts something else in the place of what there is now. */
+  replace(other) {
+    this.now = other;
+  }
+
   /** One step back; nothing where there is none. */
   undo() {
     if (this.past.length) {

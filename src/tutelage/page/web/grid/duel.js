@@ -20,7 +20,7 @@ export class Duel {
   /** Another level and other students; gives what a helper needs to play the same. */
   async show(json, students) {
     const level = fromJson(json, this.room.dialect);
-    const arena = await this.room.arenaOf(level.width);
+    const arena = await this.room.arenaOf(level);
     this.troupe?.close();
     this.troupe = null;
     const record = writeLevel(level, arena.make("level"), this.room.dialect);

@@ -1,4 +1,6 @@
-// Levels of tiles: `{ height, width, blocks, start, goal, direction }`, tiles numbered row by row. They are never changed.
+// Levels of tiles: `{ height, width, blocks, start, goal, direction, rules, anew }`, tiles numbered row by row. They are
+// never changed. `rules` names those of a suite, if the level is played by such; `anew` the held-out level of which it is
+// but one draw, each episode having its own, until somebody changes it.
 
 const FLOOR = ".";
 const START = "S";
@@ -15,23 +17,23 @@ export function withBlock(level, tile, there) {
   if (tile === level.start || tile === level.goal || !!level.blocks[tile] === there) return level;
   const blocks = level.blocks.slice();
   blocks[tile] = there ? 1 : 0;
-  return { ...level, blocks };
+  return { ...level, blocks, anew: undefined };
 }
 
 /** The level with its `start` or its `goal` on another tile, which is cleared; the two never meet. */
 export function withPlace(level, place, tile) {
   if (tile === level.start || tile === level.goal) return level;
-  return { ...withBlock(level, tile, false), [place]: tile };
+  return { ...withBlock(level, tile, false), [place]: tile, anew: undefined };
 }
 
 /** The level with the student looking another way at first. */
 export function turned(level) {
-  return { ...level, direction: (level.direction + 1) % QUARTERS };
+  return { ...level, direction: (level.direction + 1) % QUARTERS, anew: undefined };
 }
 
 /** Whether two levels are one. */
 export function sameLevel(a, b) {
-  const facts = (x) => [x.height, x.width, x.start, x.goal, x.direction, ...x.blocks].join();
+  const facts = (x) => [x.height, x.width, x.start, x.goal, x.direction, x.rules, x.anew, ...x.blocks].join();
   return facts(a) === facts(b);
 }
 
@@ -96,7 +98,9 @@ export function readLevel(record, dialect) {
 /** A level as an address has it. */
 export function toAddress(level, dialect) {
   const facts = { room: dialect.kind, size: level.width, [dialect.blocks]: fromBits(level.blocks), start: level.start, goal: level.goal };
-  return new URLSearchParams(dialect.facing ? { ...facts, facing: level.direction } : facts);
+  if (dialect.facing) facts.facing = level.direction;
+  for (const name of ["rules", "anew"]) if (level[name]) facts[name] = level[name];
+  return new URLSearchParams(facts);
 }
 
 /** The level of an address; an error that says what does not fit. */
@@ -111,7 +115,8 @@ export function fromAddress(facts, dialect) {
   const blocks = toBits(facts.get(dialect.blocks) ?? "", size * size);
   const [start, goal] = [number("start", size * size), number("goal", size * size)];
   if (start === goal || blocks[start] || blocks[goal]) throw new Error("The address has start and goal where they cannot be.");
-  return { height: size, width: size, blocks, start, goal, direction: dialect.facing ? number("facing", QUARTERS) : 0 };
+  const direction = dialect.facing ? number("facing", QUARTERS) : 0;
+  return { height: size, width: size, blocks, start, goal, direction, rules: facts.get("rules") ?? undefined, anew: facts.get("anew") ?? undefined };
 }
 
 /** Bits, eight in a byte, the first the highest, in base64 as addresses have it. */

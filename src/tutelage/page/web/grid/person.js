@@ -17,7 +17,7 @@ export class Person {
     this.keys = room.dialect.kind === "maze" ? MAZE_KEYS : LAVA_KEYS;
     this.said = el("p", { "aria-live": "polite" });
     const fog = room.dialect.hidden ? tick("See only what the student sees", true, (on) => ((this.fog = on), this.frame())) : null;
-    this.node = el("div", { class: "person", hidden: true }, this.said, this.pad(), el("div", { class: "bar ticks" }, fog, button("Begin again", () => this.begin(), { drawing: "again" })));
+    this.node = el("div", { class: "person", hidden: true }, this.said, this.pad(), el("div", { class: "bar ticks" }, fog, button("Begin again", () => this.anew(), { drawing: "again" })));
   }
 
   /** Buttons for those without arrow keys. */
@@ -39,6 +39,12 @@ export class Person {
     this.room.transport.set(false);
     this.begin();
     this.room.board.sheet.canvas.focus({ preventScroll: true });
+  }
+
+  /** Another episode, on another level where each has its own. */
+  anew() {
+    this.room.redraw();
+    this.begin();
   }
 
   /** A new episode. */
@@ -78,7 +84,7 @@ export class Person {
   }
 
   end() {
-    const solved = this.return > 0;
+    const solved = this.arena.solved(this.return);
     const what = solved ? `There in ${plural(this.steps, "step")}, return ${decimal(this.return)}.` : `Over after ${plural(this.steps, "step")}.`;
     const student = this.room.verdicts.get(this.room.roster.followed);
     const compared = student ? ` ${this.room.roster.followed.name}: ${decimal(student.length, 1)} steps and ${decimal(student.return)} on average.` : "";

@@ -1,7 +1,7 @@
 // The room of mazes, and of lava grids: a level that a person draws, and the students who walk it at once.
 
 import { Clock } from "../base/clock.js";
-import { button, choice, tick } from "../base/controls.js";
+import { button, choice, menu, tick } from "../base/controls.js";
 import { calm, el, fill, settled, shade } from "../base/dom.js";
 import { plural } from "../base/format.js";
 import { History } from "../base/history.js";
@@ -32,6 +32,8 @@ export class GridRoom {
     this.house = house;
     this.dialect = DIALECTS[facts.kind];
     this.arenas = new Map();
+    const held = facts.suites.flatMap((suite) => suite.levels).filter(({ draw }) => draw);
+    this.draws = new Map(held.map(({ of: name, draw, level }) => [name, { draw, size: level.rows.length }]));
     this.greedy = false;
     this.layers = { path: false, heat: false, view: true };
     this.verdicts = new Map();
@@ -64,28 +66,36 @@ export class GridRoom {
   first() {
     const { suites, size } = this.facts;
     const held = suites.flatMap((suite) => suite.levels).find(({ level }) => level.rows.length === size);
-    return held ? fromJson(held.level, this.dialect) : emptyLevel(size);
+    return held ? { ...fromJson(held.level, this.dialect), rules: held.rules, anew: held.draw ? held.of : undefined } : emptyLevel(size);
   }
 
-  /** Refuses levels for whose size the page has no engine. */
+  /** Refuses levels for whose size the page has no engine, and rules and draws that it does not know. */
   fitting(level) {
-    if (!(level.width in this.facts.sizes)) throw new Error(`This page has no ${this.dialect.kind} of ${level.width} × ${level.width} tiles.`);
+    const { sizes, rules } = this.facts;
+    if (!(level.width in sizes)) throw new Error(`This page has no ${this.dialect.kind} of ${level.width} × ${level.width} tiles.`);
+    const known = !level.rules || (Object.hasOwn(rules, level.rules) && rules[level.rules].size === level.width);
+    if (!known || (level.anew && this.draws.get(level.anew)?.size !== level.width)) throw new Error("The address names rules that this page does not have.");
     return level;
   }
 
-  /** Where levels of this size are played. */
-  async arenaOf(size) {
-    if (!this.arenas.has(size)) {
-      const rules = this.facts.sizes[size];
+  /** How a level is played: by the rules of a suite, or by the room's own for levels of its size. */
+  rulesOf({ width, rules }) {
+    return rules ? this.facts.rules[rules] : this.facts.sizes[width];
+  }
+
+  /** Where a level is played. */
+  async arenaOf(level) {
+    const rules = this.rulesOf(level);
+    if (!this.arenas.has(rules)) {
       const engine = await this.house.open(rules.engine, this.helper);
-      this.arenas.set(size, new Arena(engine, rules));
+      this.arenas.set(rules, new Arena(engine, rules));
     }
-    return this.arenas.get(size);
+    return this.arenas.get(rules);
   }
 
   /** Goes there. */
   async enter(level) {
-    const arena = await this.arenaOf(level.width);
+    const arena = await this.arenaOf(level);
     if (arena === this.arena) return;
     this.troupe?.close();
     this.arena = arena;
@@ -114,6 +124,7 @@ export class GridRoom {
       speed: (rate) => (this.clock.rate = rate),
     }, RATES, 8, (rate) => `${rate}/s`);
     this.known = el("p", { class: "facts", "aria-live": "polite" });
+    this.rules = el("div", { class: "rules" });
     this.progress = el("span", { class: "note" });
     this.judgeSoon = settled(180, () => this.judge());
     this.node = this.layout();
@@ -127,7 +138,7 @@ export class GridRoom {
     const right = el("div", { class: "side" },
       card("Students", this.roster.node, this.progress),
       card("Through its eyes", this.eyes.node),
-      card("This level", this.known, this.words()));
+      card("This level", this.known, this.rules, this.words()));
     this.evolve = new Evolve(this);
     this.keys.v = () => this.evolve.set(!this.evolve.running);
     const lineage = this.facts.lineages.length ? new Lineage(this).node : null;
@@ -172,7 +183,9 @@ export class GridRoom {
   read() {
     try {
       const rows = this.text.value.trim().split(/\s+/);
-      this.commit(this.fitting(fromJson({ rows, direction: this.history.now.direction }, this.dialect)));
+      const { direction, width, rules } = this.history.now;
+      const level = this.fitting(fromJson({ rows, direction }, this.dialect));
+      this.commit(level.width === width ? { ...level, rules } : level);
     } catch (error) {
       this.house.say(error.message);
     }
@@ -207,7 +220,7 @@ export class GridRoom {
     const role = `edit_${this.facts.edits}`;
     if (!this.arena.can(role)) return this.house.say("Levels of this size are not edited: the run's are of another.");
     this.arena.fn(role)(this.arena.key(...chance()), this.record, this.child);
-    this.commit(readLevel(this.child, this.dialect));
+    this.commit({ ...readLevel(this.child, this.dialect), rules: this.history.now.rules });
   }
 
   // What follows from another level.
@@ -226,7 +239,31 @@ export class GridRoom {
     if (!lasting) return;
     this.person.begin();
     this.text.value = toJson(level, this.dialect).rows.join("\n");
+    this.shelf.mark(level);
+    this.offerRules(level);
     this.house.address(toAddress(level, this.dialect));
+  }
+
+  /** Another draw of a held-out level, where each episode has its own. */
+  redraw() {
+    const { rules, anew } = this.history.now;
+    if (!anew) return;
+    this.arena.engine.fn(this.draws.get(anew).draw)(this.arena.key(...chance()), this.record);
+    const level = { ...readLevel(this.record, this.dialect), rules, anew };
+    this.history.replace(level);
+    this.board.show(level);
+    this.text.value = toJson(level, this.dialect).rows.join("\n");
+    this.describe();
+  }
+
+  /** The rules that there are for levels of this size. */
+  offerRules(level) {
+    const held = Object.entries(this.facts.rules).filter(([, rules]) => rules.size === level.width);
+    const steps = ({ limit }) => plural(limit, "step");
+    const options = [["", `the run's, ${steps(this.facts.sizes[level.width])}`], ...held.map(([name, rules]) => [name, `the suite's, ${steps(rules)}`])];
+    const list = menu("Rules", [["", options]], (rules) => this.commit({ ...this.history.now, rules: rules || undefined }));
+    list.querySelector("select").value = level.rules ?? "";
+    fill(this.rules, held.length ? list : [], el("p", { class: "note" }, manner(this.rulesOf(level), level.anew)));
   }
 
   describe() {
@@ -249,7 +286,7 @@ export class GridRoom {
   judge() {
     const numbers = [this.roster.followed, ...this.students.filter((s) => s !== this.roster.followed)].map((s) => s.number);
     const size = this.board.level.width;
-    const request = { rules: this.arena.rules, level: this.record.save(), numbers, episodes: EPISODES, seed: chance(), greedy: this.greedy, width: size, places: size * size };
+    const request = { rules: this.arena.rules, level: this.record.save(), numbers, episodes: EPISODES, seed: chance(), greedy: this.greedy, width: size, places: size * size, draw: this.draws.get(this.history.now.anew)?.draw };
     fill(this.progress, "playing …");
     this.helper.ask("judge", request, (news) => this.judged(news));
   }
@@ -318,7 +355,8 @@ export class GridRoom {
 
   again() {
     this.ended = null;
-    this.troupe.again();
+    this.redraw();
+    this.troupe.again(this.record);
     this.frame(1);
   }
 
@@ -405,4 +443,13 @@ export class GridRoom {
     this.clock.stop();
     this.helper.rest();
   }
+}
+
+/** Rules in words. */
+function manner({ limit, blind, random }, anew) {
+  const facts = [`An episode ends after ${plural(limit, "step")}.`];
+  if (anew) facts.push("Each has a level of its own.");
+  if (blind) facts.push("Walls block the view.");
+  if (random) facts.push("It begins facing at random.");
+  return facts.join(" ");
 }

@@ -28,9 +28,10 @@ export class Lineage {
     const lines = this.room.facts.lineages.map((line, n) => [String(n), `${line.name}: ${count(line.levels.at(-1).generation)} generations`]);
     const pick = lines.length > 1 ? el("div", { class: "bar" }, menu("Of", [["", lines]], (n) => this.open(Number(n)))) : null;
     const open = button("Open it above", () => this.room.openJson(this.member.level), { drawing: "up" });
+    this.lead = el("p", { class: "lead" });
     return el("section", { class: "evolve" },
       el("h2", {}, "Where a level came from"),
-      el("p", { class: "lead" }, "One of the best levels of training, and its ancestors from the generator's on. Each was kept for the regret of the student of its day."),
+      this.lead,
       pick,
       this.strip.node,
       el("div", { class: "duel" }, this.duel.node, el("div", {}, this.told, el("div", { class: "bar" }, open))));
@@ -45,6 +46,8 @@ export class Lineage {
 
   open(n) {
     this.line = this.room.facts.lineages[n];
+    const reach = this.line.levels[0].generation === 0 ? "from the generator's on" : "as far back as the run still has them";
+    fill(this.lead, `A level of training, and its ancestors ${reach}. Each was kept for the regret of the student of its day.`);
     this.choose(this.line.levels.at(-1));
   }
 
@@ -96,6 +99,6 @@ export class Lineage {
     const verdict = this.verdicts.get(student.number);
     const dot = el("span", { class: "dot", style: { background: `var(--${student.colour})` } });
     const words = el("span", {}, `The student of ${when}`, el("small", {}, `update ${count(student.updates)}`));
-    return el("tr", {}, el("th", { scope: "row" }, dot, words), ...this.room.marks.map(([name, , , say]) => el("td", {}, verdict ? say(verdict[name]) : "–")));
+    return el("tr", {}, el("th", { scope: "row" }, el("div", { class: "who" }, dot, words)), ...this.room.marks.map(([name, , , say]) => el("td", {}, verdict ? say(verdict[name]) : "–")));
   }
 }

@@ -40,6 +40,14 @@ export class Arena {
     return written(this.scratch.key, a, b);
   }
 
+  /** Whether an episode with this return has solved its level. */
+  solved(episodeReturn) {
+    this.judged ??= { return: this.make("return"), solved: this.make("solved") };
+    this.judged.return.value = episodeReturn;
+    this.fn("solved")(this.judged.return, this.judged.solved);
+    return this.judged.solved.value === 1;
+  }
+
   /** What `describe` says of a level, by name. */
   describe(level) {
     this.metrics ??= this.make("metrics");

@@ -14,6 +14,7 @@ export class Judge {
     this.scores = arena.make("scores");
     this.bootstrap = student.bootstrap;
     this.episodes = Array.from({ length: episodes }, () => arena.make("episode"));
+    this.returns = [];
     this.setting.discount = student.discount;
     this.setting.gae_lambda = student.lambda;
     this.setting.scale = student.scale ?? NaN;
@@ -25,15 +26,19 @@ export class Judge {
     this.arena.free(this.setting, this.scores, ...this.episodes);
   }
 
-  /** One verdict after every episode, and `null` now and then in between. */
-  *verdicts(level, seed, { greedy = false, where = null, places = 0 } = {}) {
+  /** One verdict after every episode, and `null` now and then in between. `draw` is the function that draws the level of
+   * each episode, where it is not one level; what is known of a level is then the one episode on it.
+   */
+  *verdicts(level, seed, { greedy = false, where = null, places = 0, draw = null } = {}) {
     const visits = where ? new Uint32Array(places) : null;
     this.player.greedy = greedy;
     let best = -Infinity;
     for (let n = 0; n < this.episodes.length; n++) {
+      if (draw) this.arena.engine.fn(draw)(this.arena.key(seed[1], seed[0] + n), level);
       yield* this.play(level, [seed[0] ^ (n + 1), seed[1]], this.episodes[n], where, visits);
       best = Math.max(best, this.player.return);
-      yield { ...this.means(n + 1, best), best, visits };
+      this.returns[n] = this.player.return;
+      yield { ...this.means(n + 1, draw ? null : best), best, visits };
     }
   }
 
@@ -54,13 +59,13 @@ export class Judge {
     if (visits) visits[where(player)] += 1;
   }
 
-  /** The means over the first `n` episodes; the largest return of all is what MaxMC knows of the level. */
+  /** The means over the first `n` episodes; `best` is what MaxMC knows of their level, or null if each had its own. */
   means(n, best) {
     const { setting, scores } = this;
-    setting.best_return = best;
     const total = { episode_return: 0, length: 0, solved: 0, pvl: 0, maxmc: 0 };
-    for (const episode of this.episodes.slice(0, n)) {
-      this.arena.fn("score")(episode, setting, scores);
+    for (let k = 0; k < n; k++) {
+      setting.best_return = best ?? this.returns[k];
+      this.arena.fn("score")(this.episodes[k], setting, scores);
       for (const name of Object.keys(total)) total[name] += scores[name];
     }
     const means = Object.fromEntries(Object.entries(total).map(([name, sum]) => [name, sum / n]));

@@ -72,7 +72,7 @@ export class Player {
     this.terminated = outcome.terminated === 1;
     this.truncated = outcome.truncated === 1;
     this.done = this.terminated || this.truncated;
-    if (this.done) this.solved = solved(arena, this.return);
+    if (this.done) this.solved = arena.solved(this.return);
   }
 
   /** What the student thinks of where it is when time has run out. */
@@ -85,11 +85,4 @@ export class Player {
   get value() {
     return this.mind.thoughts.value;
   }
-}
-
-function solved(arena, episodeReturn) {
-  arena.judged ??= { return: arena.make("return"), solved: arena.make("solved") };
-  arena.judged.return.value = episodeReturn;
-  arena.fn("solved")(arena.judged.return, arena.judged.solved);
-  return arena.judged.solved.value === 1;
 }

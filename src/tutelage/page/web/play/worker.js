@@ -22,12 +22,12 @@ const TASKS = {
     students.set(number, { ...facts, number, engine: engines.get(engine), params: record });
   },
   rest: () => {},
-  judge: async ({ task: mine, rules, level, numbers, episodes, seed, greedy, width, places }) => {
+  judge: async ({ task: mine, rules, level, numbers, episodes, seed, greedy, width, places, draw }) => {
     const { arena, record } = room(rules, level);
     const where = width ? ({ state }) => state.y * width + state.x : null;
     for (const number of numbers) {
       const judge = new Judge(arena, students.get(number), episodes);
-      const verdicts = judge.verdicts(record, seed, { greedy, where, places });
+      const verdicts = judge.verdicts(record, seed, { greedy, where, places, draw });
       const finished = await through(mine, verdicts, (verdict) => postMessage({ task: mine, number, verdict }));
       judge.close();
       if (!finished) return;

@@ -21,7 +21,7 @@ export class Roster {
     this.shown = new Set(students);
     this.verdicts = new Map();
     this.rows = new Map(students.map((student) => [student, this.row(student)]));
-    this.person = el("tr", { hidden: true });
+    this.person = el("tr", { hidden: true, style: { "--own": "var(--you)" } });
     const heads = marks.map(([, heading, meaning]) => el("th", { scope: "col" }, el("abbr", { title: meaning }, heading)));
     this.node = el("div", { class: "scroll" }, el("table", { class: "roster" },
       el("caption", { class: "unseen" }, "What each student makes of this level"),
@@ -34,10 +34,9 @@ export class Roster {
     const alone = this.students.length === 1;
     const choose = el("input", { type: "radio", name: "followed", class: "unseen", onchange: () => this.chosen(student) });
     const show = el("input", { type: "checkbox", checked: true, title: "On the board", "aria-label": `${student.name} on the board`, onchange: (event) => this.tick(student, event.target.checked) });
-    show.style.setProperty("--own", `var(--${student.colour})`);
     const label = el("label", {}, choose, el("span", {}, student.name), student.detail ? el("small", {}, student.detail) : null);
     const cells = this.marks.map(() => el("td", {}, "–"));
-    return el("tr", {}, el("th", { scope: "row" }, alone ? null : show, label), ...cells);
+    return el("tr", { style: { "--own": `var(--${student.colour})` } }, el("th", { scope: "row" }, el("div", { class: "who" }, alone ? null : show, label)), ...cells);
   }
 
   chosen(student) {
@@ -72,7 +71,7 @@ export class Roster {
     if (!verdict) return;
     const cells = this.marks.map(() => el("td", {}, "–"));
     this.write(cells, verdict);
-    fill(this.person, el("th", { scope: "row" }, el("span", { class: "you" }), "You", el("small", {}, verdict.detail)), ...cells);
+    fill(this.person, el("th", { scope: "row" }, el("div", { class: "who" }, el("span", { class: "you" }), el("span", {}, "You", el("small", {}, verdict.detail)))), ...cells);
   }
 
   write(cells, verdict) {

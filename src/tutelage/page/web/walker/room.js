@@ -7,13 +7,15 @@ import { decimal, percent, plural } from "../base/format.js";
 import { History } from "../base/history.js";
 import { Evolve } from "../evolve/evolve.js";
 import { card } from "../room/card.js";
-import { Roster } from "../room/roster.js";
+import { Lineage } from "../lineage/lineage.js";
+import { MARKS, Roster } from "../room/roster.js";
 import { Transport } from "../room/transport.js";
 import { Arena, chance } from "../play/arena.js";
 import { Cast } from "./cast.js";
+import { WalkerDuel } from "./duel.js";
 import { plain, readWalker, SEEDS, walkerAddress, walkerFromAddress, walkerFromJson, walkerJson, writeWalker } from "./level.js";
 import { CHALLENGES, DIFFICULTIES, Rose } from "./rose.js";
-import { FINISH } from "./scenery.js";
+import { FINISH, terrainOf } from "./scenery.js";
 import { Sliders } from "./sliders.js";
 import { profile, Stage } from "./stage.js";
 
@@ -30,6 +32,8 @@ const TRACKS = [
   ["solved", "solved", "Share of these episodes with a return of more than 230", percent, 1],
 ];
 
+const JUDGED = MARKS.filter(([name]) => name === "solved" || name === "return");
+
 export class WalkerRoom {
   constructor(facts, house) {
     this.facts = facts;
@@ -45,6 +49,7 @@ export class WalkerRoom {
     this.helper = this.house.employ(this.students);
     const level = this.addressed(address) ?? plain();
     this.history = new History(level);
+    this.own = await this.arenaOf("own");
     await this.enter(level);
     this.build();
     this.show(level);
@@ -61,13 +66,18 @@ export class WalkerRoom {
     }
   }
 
-  /** Goes to where levels of these rules are walked. */
-  async enter({ rules }) {
+  /** Where levels of these rules are walked. */
+  async arenaOf(rules) {
     if (!this.arenas.has(rules)) {
       const engine = await this.house.open(this.facts.rules[rules].engine, this.helper);
       this.arenas.set(rules, new Arena(engine, this.facts.rules[rules]));
     }
-    const arena = this.arenas.get(rules);
+    return this.arenas.get(rules);
+  }
+
+  /** Goes there. */
+  async enter({ rules }) {
+    const arena = await this.arenaOf(rules);
     if (this.arena === arena) return;
     this.walkers?.close();
     this.arena = arena;
@@ -117,7 +127,8 @@ export class WalkerRoom {
     const right = el("div", { class: "side" }, card("Students", this.roster.node, this.progress));
     this.evolve = new Evolve(this);
     this.keys.v = () => this.evolve.set(!this.evolve.running);
-    return el("div", {}, el("div", { class: "room walkers" }, left, right), this.evolve.node);
+    const lineage = this.facts.lineages.length ? new Lineage(this).node : null;
+    return el("div", {}, el("div", { class: "room walkers" }, left, right), this.evolve.node, lineage);
   }
 
   /** Suites, and the best of the buffers. */
@@ -130,7 +141,8 @@ export class WalkerRoom {
     })]);
     for (const suite of this.facts.suites) keep(`Suite ${suite.name}`, suite.levels, (x) => x.name);
     for (const buffer of this.facts.buffers) keep(`Buffer of ${buffer.name}`, buffer.levels, (x) => `score ${decimal(x.score, 2)}, generation ${x.generation}`);
-    return menu("Terrain", groups, (value) => this.shelf.has(value) && this.commit(this.shelf.get(value)));
+    this.menu = menu("Terrain", groups, (value) => this.shelf.has(value) && this.commit((this.taken = this.shelf.get(value))));
+    return this.menu;
   }
 
   // What a person does to the terrain.
@@ -177,7 +189,7 @@ export class WalkerRoom {
   show(level, { lasting = true } = {}) {
     writeWalker(level, this.record);
     this.arena.fn("terrain")(this.record, this.ground);
-    this.stage.set(copied(this.ground));
+    this.stage.set(terrainOf(this.ground));
     this.sliders.show(level.genes);
     this.rose.show(level.genes);
     this.seed.value = level.seed;
@@ -189,6 +201,7 @@ export class WalkerRoom {
     this.roster.clear();
     this.verdicts.clear();
     this.judgeSoon();
+    if (level !== this.taken) this.menu.querySelector("select").value = "";
     if (lasting) this.house.address(walkerAddress(level, this.facts.kind));
   }
 
@@ -260,11 +273,30 @@ export class WalkerRoom {
 
   picture(arena, bytes) {
     arena.fn("terrain")(arena.scratch.level.load(bytes), this.ground);
-    return profile(copied(this.ground));
+    return profile(terrainOf(this.ground));
   }
 
   openBytes(arena, bytes) {
     this.commit(readWalker(arena.scratch.level.load(bytes), "own"));
+  }
+
+  // What a lineage asks for.
+
+  duel() {
+    return new WalkerDuel(this);
+  }
+
+  get marks() {
+    return JUDGED;
+  }
+
+  thumb(json) {
+    const level = writeWalker(walkerFromJson(json), this.own.scratch.level);
+    return this.picture(this.own, level.save());
+  }
+
+  openJson(json) {
+    this.commit(walkerFromJson(json));
   }
 
   // Files and addresses.
@@ -286,9 +318,4 @@ export class WalkerRoom {
     this.clock.stop();
     this.helper.rest();
   }
-}
-
-/** A terrain's arrays, out of the engine's memory. */
-function copied(ground) {
-  return Object.fromEntries(["x", "y", "box", "box_id"].map((name) => [name, ground[name].slice()]));
 }

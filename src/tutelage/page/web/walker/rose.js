@@ -14,7 +14,7 @@ export class Rose {
   constructor(parameters) {
     this.parameters = parameters;
     this.genes = null;
-    this.sheet = new Sheet((pen, width) => this.paint(pen, width), { ratio: 0.86, class: "rose", role: "img", "aria-label": "rose of the parameters" });
+    this.sheet = new Sheet((pen, width) => this.paint(pen, width), { ratio: 0.76, class: "rose", role: "img", "aria-label": "rose of the parameters" });
   }
 
   show(genes) {
@@ -24,7 +24,7 @@ export class Rose {
 
   paint(pen, width) {
     if (!this.genes) return;
-    const [x, y, radius] = [width / 2, 0.43 * width, 0.28 * width];
+    const [x, y, radius] = [width / 2, 0.38 * width, 0.28 * width];
     const n = this.parameters;
     const ray = (k, share) => {
       const turn = (2 * Math.PI * k) / n - Math.PI / 2;

@@ -25,6 +25,11 @@ export class Camera {
   }
 }
 
+/** A terrain's arrays, out of an engine's memory. */
+export function terrainOf(ground) {
+  return Object.fromEntries(["x", "y", "box", "box_id"].map((name) => [name, ground[name].slice()]));
+}
+
 /** Sky, and two ridges that move the slower the farther away they are. */
 export function paintSky(pen, camera) {
   const { width, height, left } = camera;

@@ -2,7 +2,7 @@
 
 import { shade } from "../base/dom.js";
 import { Sheet } from "../base/sheet.js";
-import { Camera, FINISH, paintSky, paintTerrain } from "./scenery.js";
+import { Camera, CELL, FINISH, paintSky, paintTerrain } from "./scenery.js";
 
 const ACROSS = 22; // metres in view on a wide screen
 const LEGS = [2, 3, 0, 1]; // the far leg first; upper and lower parts in turn
@@ -68,7 +68,8 @@ export class Stage {
       pen.strokeStyle = shade("halo");
       pen.lineWidth = 1.5;
       pen.beginPath();
-      pen.arc(camera.x(pose.eye[0]), camera.y(pose.eye[1]) - 2, followed ? 5 : 3.5, 0, 2 * Math.PI);
+      const [x] = pose.eye;
+      pen.arc(camera.x(x), camera.y(this.terrain.y[Math.round(x / CELL)] ?? 0) - 6, followed ? 5 : 3.5, 0, 2 * Math.PI);
       pen.stroke();
       pen.fill();
     }
