@@ -20,6 +20,7 @@ import tutelage as tut
 from toys import ROOT
 from tutelage import cli, commands
 from tutelage.commands.sweep import Sweep
+from tutelage.curricula.scores import SCORES
 from tutelage.runs import presets
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -95,6 +96,11 @@ def test_every_method_has_a_page_with_its_curve_and_its_command():
         text = (ROOT / "docs" / "methods" / f"{method}.md").read_text()
         assert re.search(rf"^tutelage train \S+ {method}\b", text, re.MULTILINE), method
         assert f"images/curves/{method}.svg" in text or "There is none yet" in text, method
+
+
+def test_every_score_has_a_row():
+    rows = re.findall(r"^\| `([\w-]+)`", (ROOT / "docs" / "scores.md").read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(SCORES)
 
 
 def test_learning_curves_show_the_table_that_is_there():
@@ -258,7 +264,7 @@ SMALL = {
 """What makes a training of the documentation one of seconds: options that come after its own."""
 
 
-SMALL_SWEEP = "env.max_steps=16 steps=16 slots=4 student.hidden=8 student.head=8 eval_every=0 checkpoint_every=2"
+SMALL_SWEEP = "env.max_steps=16 steps=16 slots=4 student.hidden=8 student.head=8 eval_episodes=1 checkpoint_every=2"
 
 
 def shrunk(line: str) -> list[str]:
@@ -275,7 +281,9 @@ def shrunk(line: str) -> list[str]:
     if words[0] == "resume":
         return [re.sub(r"^\d{3,}$", "3", word) for word in words]
     if words[0] == "sweep" and not Path(words[1]).is_dir():
-        return [*words, "--updates", "2", "--seeds", "1", "--set", *SMALL_SWEEP.split()]
+        looks = "eval_every=1" if "ray" in words else "eval_every=0"
+        words = [re.sub(r"^\d{3,}$", "1", word) for word in words]
+        return [*words, "--updates", "2", "--seeds", "1", "--set", *SMALL_SWEEP.split(), looks]
     if words[0] == "eval":
         return [*words, "--episodes", "2", *(["--levels", "20"] if "--cvar" in words else [])]
     if words[0] == "demo":

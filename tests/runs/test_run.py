@@ -2,6 +2,7 @@
 
 import json
 
+import jax
 import numpy as np
 import pytest
 
@@ -167,3 +168,13 @@ def test_training_compiles_its_program_once(tmp_path):
     Trainer(config, tmp_path, lambda p: None).train(Beginning(initial_state(config)), [])
     assert advance._cache_size() - before[0] <= 1
     assert survey._cache_size() - before[1] <= 1
+
+
+def test_a_training_that_diverges_ends_in_a_sentence_and_keeps_its_last_good_checkpoint(tmp_path):
+    config = jumper(updates=20, ppo=tut.PPO(learning_rate=1e30, epochs=2))
+    with pytest.raises(UserError, match=r"diverged: in seed 0, .* A smaller --ppo.learning-rate may help") as refused:
+        tut.train(config, tmp_path / "run")
+    left = tut.Run(tmp_path / "run", config.env)
+    assert str(refused.value).endswith(f"The last good checkpoint is {left.checkpoints[-1]}.")
+    leaves = jax.tree.leaves(left.students())
+    assert all(np.isfinite(leaf).all() for leaf in leaves)

@@ -19,7 +19,7 @@ from tutelage.runs.engines import Engine
 from tutelage.runs.engines.local import Local
 from tutelage.runs.engines.ray import Ray
 from tutelage.runs.engines.slurm import Slurm
-from tutelage.runs.points import Watch, best, left
+from tutelage.runs.points import Watch, best, left, run_of
 from tutelage.runs.sweep import Sweep as Points
 
 Values = Annotated[tuple[str, ...], Shown("NAME=VALUE,…")]
@@ -88,12 +88,14 @@ def run(command: Sweep) -> None:
 
 
 def _work(command: Sweep, points: Points, folder: Path, terminal: Terminal) -> None:
+    engine = _engine(command)
+    engine.check(points)
     with sweeps.opened(folder, points):
         watch = Watch(folder)
         names = left(watch.look())
         terminal.say(f"{len(points)} points → {folder}, {len(names)} of them not finished")
         with SweepTable(terminal, watch) as table:
-            _engine(command).run(folder.absolute(), names, table)
+            engine.run(folder.absolute(), names, table)
     if command.engine == "slurm":
         terminal.say(f"Submitted. `tutelage sweep {folder}` shows how the points stand.")
         return
@@ -115,7 +117,7 @@ def _show(watch: Watch, terminal: Terminal) -> None:
     if chosen is None:
         terminal.say("No point is chosen: none has finished and played validation levels.")
     else:
-        terminal.say(f"Best on validation levels: {watch.folder / chosen.name}. Test levels had no part in it.")
+        terminal.say(f"Best on validation levels: {run_of(watch.folder, chosen.name)}. Test levels had no part in it.")
         terminal.say(f"Compare them with `tutelage report {watch.folder}/*/`.")
 
 

@@ -5,6 +5,7 @@ All that is known of a point is read from its run directory, whoever works on it
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import time
@@ -32,6 +33,7 @@ State = Literal["waiting", "running", "stopped", "finished", "given up", "failed
 Ended = Literal["failed", "given up"]
 
 PATIENCE, LOOK_EVERY = 60.0, 0.5  # seconds
+AGAIN = "~"  # before the number of a point's second run and of those after it; in no name of a point
 
 
 @dataclass(frozen=True)
@@ -56,15 +58,33 @@ def work(
 ) -> None:
     """Trains a point to its end, from nothing or from wherever it stands. What keeps it from that is left beside it."""
     config = sweeps.load(folder / sweeps.FILE, domain).config(name)
+    train_noted(folder, name, config, folder / name, on_progress, warn)
+
+
+def train_noted(
+    folder: Path, name: str, config: Config, path: Path, on_progress: OnProgress, warn: Warn = lambda text: None
+) -> None:
+    """Trains a run of a point to its end. What keeps it from that is left beside it."""
     remove(_note(folder, name))
     try:
-        _when_free(lambda: train(config, folder / name, resume=True, on_progress=on_progress, warn=warn))
+        _when_free(lambda: train(config, path, resume=True, on_progress=on_progress, warn=warn))
     except Occupied:
         raise
     except Exception as error:
         why = explain(error) or traceback.format_exception_only(error)[-1].strip()
         end(folder, name, "failed", why)
         raise
+
+
+def runs_of(folder: Path, name: str) -> list[Path]:
+    """The run directories of a point, the newest last: one, but that a member of a population begins others."""
+    further = itertools.takewhile(Path.is_dir, (folder / f"{name}{AGAIN}{n}" for n in itertools.count(2)))
+    return [folder / name, *further]
+
+
+def run_of(folder: Path, name: str) -> Path:
+    """The run directory in which a point stands."""
+    return runs_of(folder, name)[-1]
 
 
 def _when_free(act: Callable[[], Any]) -> None:
@@ -146,9 +166,7 @@ class Watch:
         self.folder = folder
         self.sweep = sweeps.load(folder / sweeps.FILE, domain)
         self.configs = {name: self.sweep.config(name) for name in self.sweep.names}
-        self._followers = {
-            name: Follower(folder / name / "metrics.jsonl", config.env.measure) for name, config in self.configs.items()
-        }
+        self._followers: dict[Path, Follower] = {}
         self._over: dict[str, Point] = {}  # those that will change no more
 
     def look(self) -> list[Point]:
@@ -157,8 +175,13 @@ class Watch:
 
     def scores(self, name: str) -> list[tuple[int, Summary]]:
         """A point's score at each look at the validation levels that all its seeds have taken, and when that was."""
-        self._followers[name].read()
-        return self._followers[name].means(self.configs[name].seeds)
+        follower = self._follower(name)
+        follower.read()
+        return follower.means(self.configs[name].seeds)
+
+    def _follower(self, name: str) -> Follower:
+        path = run_of(self.folder, name) / "metrics.jsonl"
+        return self._followers.setdefault(path, Follower(path, self.configs[name].env.measure))
 
     def _look(self, name: str, config: Config) -> Point:
         if name in self._over:
@@ -166,14 +189,14 @@ class Watch:
         means = self.scores(name)
         score = means[-1][1] if means else None
         state, done, why = _state(self.folder, name, config)
-        point = Point(name, state, max(done, self._followers[name].updates), config.updates, score, why)
+        point = Point(name, state, max(done, self._follower(name).updates), config.updates, score, why)
         if state == "finished":
             self._over[name] = point
         return point
 
 
 def _state(folder: Path, name: str, config: Config) -> tuple[State, int, str]:
-    path = folder / name
+    path = run_of(folder, name)
     if not path.is_dir():
         return _noted(folder, name) or ("waiting", 0, "")
     there = max(checkpoint.available(path / "checkpoints"), default=0)

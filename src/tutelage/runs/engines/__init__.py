@@ -11,10 +11,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from tutelage.runs.sweep import Sweep
+
 
 @runtime_checkable
 class Engine(Protocol):
     """Works off points of a sweep."""
+
+    def check(self, sweep: Sweep) -> None:
+        """Refuses what this engine cannot do with a sweep, or not here, before anything is made."""
+        ...
 
     def run(self, folder: Path, names: Sequence[str], tick: Callable[[], None]) -> None:
         """Begins or goes on with these points; calls `tick` now and then. What becomes of them is in their folders."""

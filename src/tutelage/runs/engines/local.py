@@ -21,6 +21,7 @@ from tutelage.errors import UserError
 from tutelage.runs.lock import Occupied
 from tutelage.runs.points import work
 from tutelage.runs.signals import Interrupted, Requests
+from tutelage.runs.sweep import Sweep
 
 LOOK_EVERY = 0.1  # seconds
 TRY_AGAIN = 75  # exit code of a process whose run another process is at (EX_TEMPFAIL)
@@ -46,6 +47,10 @@ class Local:
     def __post_init__(self):
         if self.side_by_side < 1 or self.cores < 1:
             raise ValueError("`side_by_side` and `cores` must be at least 1.")
+
+    def check(self, sweep: Sweep) -> None:
+        """Refuses more processors than there are."""
+        self.places()
 
     def run(self, folder: Path, names: Sequence[str], tick: Callable[[], None]) -> None:
         """Works off the points; after a signal, begins no more and waits for the checkpoints of those at work."""

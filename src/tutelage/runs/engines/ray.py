@@ -6,6 +6,7 @@ all machines of the cluster see.
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -15,9 +16,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tutelage.errors import UserError
-from tutelage.runs import points
-from tutelage.runs.engines import begin_with
-from tutelage.runs.points import Watch
+from tutelage.runs import points, population
+from tutelage.runs.engines import begin_with, tune
+from tutelage.runs.sweep import Sweep
 
 
 @dataclass(frozen=True)
@@ -32,18 +33,34 @@ class Ray:
     """How often a point goes on after its worker has died."""
     stop_early: Literal["no", "asha"] = "no"
     """Give up points early that are behind others on validation levels, as successive halving does (ASHA)."""
+    population_every: int = 0
+    """Population-based training, 0 for none: after every so many student updates, points of the lowest quarter on
+    validation levels go on from checkpoints of the highest, with settings that are next to theirs in the grid."""
 
     def __post_init__(self):
-        if self.cores < 1 or not 0 <= self.gpus < math.inf or self.retries < 0:
-            raise ValueError("`cores` must be at least 1, `gpus` and `retries` at least 0.")
+        if self.cores < 1 or not 0 <= self.gpus < math.inf or min(self.retries, self.population_every) < 0:
+            raise ValueError("`cores` must be at least 1, `gpus`, `retries` and `population_every` at least 0.")
+        if self.population_every and self.stop_early != "no":
+            raise ValueError("`stop_early` and `population_every` exclude one another.")
+
+    def check(self, sweep: Sweep) -> None:
+        """Refuses a sweep whose points cannot be compared while they are at work, if they are to be."""
+        _imported()
+        if self.population_every:
+            population.check(sweep, self.population_every)
+        elif self.stop_early != "no" and not all(config.eval_every for config in sweep.bases.values()):
+            raise UserError("--ray.stop-early wants validation levels to be played: --set eval_every=N.")
 
     def run(self, folder: Path, names: Sequence[str], tick: Callable[[], None]) -> None:
         """Works off the points."""
+        resources = tune.Resources(self.cores, self.gpus, self.retries)
         with _cluster() as ray:
-            if self.stop_early == "no":
+            if self.population_every:
+                tune.evolve(folder, names, resources, self.population_every, tick)
+            elif self.stop_early == "no":
                 self._work(ray, folder, names, tick)
             else:
-                self._race(folder, names, tick)
+                tune.race(folder, names, resources, tick)
 
     def _work(self, ray: Any, folder: Path, names: Sequence[str], tick: Callable[[], None]) -> None:
         # A process for each task: what JAX has begun with cannot be changed.
@@ -61,38 +78,6 @@ class Ray:
                     pass
             tick()
 
-    def _race(self, folder: Path, names: Sequence[str], tick: Callable[[], None]) -> None:
-        """Ray Tune begins the points, and at each look at the validation levels decides whether one may go on."""
-        from ray import tune
-        from ray.tune.schedulers import ASHAScheduler
-
-        configs = Watch(folder).configs
-        total, look = max(c.updates for c in configs.values()), min(c.eval_every for c in configs.values())
-        if look == 0:
-            raise UserError("--ray.stop-early wants validation levels to be played: --set eval_every=N.")
-
-        class Tick(tune.Callback):
-            def on_step_end(self, *_: Any, **__: Any) -> None:
-                tick()
-
-        scheduler = ASHAScheduler("updates", "score", "max", max_t=total, grace_period=look)
-        resources = {"cpu": self.cores, "gpu": self.gpus}
-        what = {"folder": str(folder), "cores": self.cores, "gpus": self.gpus, "name": tune.grid_search(list(names))}
-        settings = tune.RunConfig(
-            storage_path=str(folder / ".ray"),
-            verbose=0,
-            failure_config=tune.FailureConfig(max_failures=self.retries),
-            callbacks=[Tick()],
-        )
-        chooser = tune.TuneConfig(scheduler=scheduler)
-        tune.Tuner(
-            tune.with_resources(_race, resources), param_space=what, tune_config=chooser, run_config=settings
-        ).fit()
-        for point in Watch(folder).look():
-            if point.name in names and point.state == "stopped":
-                why = f"behind others after {point.updates:,} student updates"
-                points.end(folder, point.name, "given up", why)
-
 
 LOOK_EVERY = 1.0  # seconds
 
@@ -102,39 +87,25 @@ def _work(folder: str, name: str, cores: int, gpus: float) -> None:
     points.work(Path(folder), name)
 
 
-def _race(what: dict[str, Any]) -> None:
-    """A point that tells Ray Tune each score on the validation levels, and is ended there if it is not to go on."""
-    from ray import tune
-
-    begin_with(what["cores"], what["gpus"])
-    folder, name = Path(what["folder"]), what["name"]
-    watch, told = Watch(folder), [0]
-
-    def tell(until: int) -> None:
-        for updates, score in watch.scores(name)[told[0] :]:
-            if updates < until:
-                told[0] += 1
-                tune.report({"updates": updates, "score": score.mean})
-
-    total = watch.configs[name].updates
-    points.work(folder, name, on_progress=lambda p: tell(total))
-    tell(total + 1)
+def _imported() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise UserError("--engine ray needs the extra: pip install 'tutelage[ray]'.") from error
+    return ray
 
 
 @contextmanager
 def _cluster() -> Iterator[Any]:
     """Ray, connected; a cluster that is begun here listens to this machine alone, and ends with this process."""
-    try:
-        import ray
-    except ImportError as error:
-        raise UserError("--engine ray needs the extra: pip install 'tutelage[ray]'.") from error
+    ray = _imported()
     address = os.environ.get("RAY_ADDRESS", "local")
     alone: dict[str, Any] = {}
     if address == "local":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         alone = {"_node_ip_address": "127.0.0.1", "include_dashboard": False, "object_store_memory": SMALLEST_STORE}
     try:
-        ray.init(address=address, log_to_driver=False, **alone)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING, **alone)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise UserError(f"The Ray cluster at {address} cannot be used: {error}") from error
     try:

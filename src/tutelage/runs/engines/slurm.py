@@ -15,6 +15,7 @@ from tutelage.errors import UserError, reason
 from tutelage.runs import points
 from tutelage.runs.engines import begin_with
 from tutelage.runs.signals import Interrupted
+from tutelage.runs.sweep import Sweep
 
 MOST_HOURS = 24 * 365
 MOST_TIMES = 1000  # that a training goes back into the queue because its job's time was up
@@ -41,16 +42,17 @@ class Slurm:
         if not 1 / 60 <= self.hours < MOST_HOURS or min(self.cores, self.memory, self.at_once) < 1 or self.gpus < 0:
             raise ValueError("`hours`, `cores`, `memory` and `at_once` must be positive, `gpus` at least 0.")
 
+    def check(self, sweep: Sweep) -> None:
+        """Refuses to begin without submitit."""
+        _imported()
+
     def run(self, folder: Path, names: Sequence[str], tick: Callable[[], None]) -> None:
         """Submits the points. A point that a job of before is still at is left to it."""
         self.submitted(folder, names, "slurm")
 
     def submitted(self, folder: Path, names: Sequence[str], cluster: str) -> list[Any]:
         """The points' jobs, in their order; on submitit's own cluster `local`, processes of this machine."""
-        try:
-            import submitit
-        except ImportError as error:
-            raise UserError("--engine slurm needs the extra: pip install 'tutelage[slurm]'.") from error
+        submitit = _imported()
         try:
             often = {"slurm_max_num_timeout": MOST_TIMES} if cluster == "slurm" else {}
             executor = submitit.AutoExecutor(folder / ".slurm", cluster=cluster, **often)
@@ -67,6 +69,14 @@ class Slurm:
         )
         with executor.batch():
             return [executor.submit(Task(str(folder), name, self.cores)) for name in names]
+
+
+def _imported() -> Any:
+    try:
+        import submitit
+    except ImportError as error:
+        raise UserError("--engine slurm needs the extra: pip install 'tutelage[slurm]'.") from error
+    return submitit
 
 
 @dataclass(frozen=True)
