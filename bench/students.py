@@ -1,6 +1,6 @@
-"""What remembers best on mazes? The LSTM, the GRU and S5 beside one another.
+"""What remembers best on mazes? The LSTM, the GRU, S5 and a transformer beside one another.
 
-    python bench/students.py speed [--students lstm,gru,s5,s5-4] [--seeds 1 5] [--parts]
+    python bench/students.py speed [--students lstm,gru,s5,s5-4,transformer] [--seeds 1 5] [--parts]
     python bench/students.py learn OUT [--students lstm,gru,s5] [--updates 5000] [--seeds 5] [--episodes 50]
 
 `speed` times whole student updates of `maze/accel` with each student and, with `--parts`, also a rollout and a pass of
@@ -32,6 +32,7 @@ STUDENTS = {
     "gru": tut.StudentConfig(cell="gru"),
     "s5": tut.StudentConfig(cell="s5"),
     "s5-4": tut.StudentConfig(cell="s5", layers=4),
+    "transformer": tut.StudentConfig(cell="transformer"),
 }
 SUITE = "maze-12"
 

@@ -2,8 +2,8 @@
 
     python docs/notebook.py docs/notebooks/first-maze.md      # runs it, and renews its output and its pictures
 
-What a block prints stands in a ```text block right after it. PNG files that it writes go to docs/images/notebooks. The
-site offers each page as .ipynb as well, without outputs.
+What a block prints stands in a ```text block right after it. PNG files that it writes go to docs/images/notebooks, where
+the page shows them from. The site offers each page as .ipynb as well, without outputs and pictures.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 
 FOLDER = Path(__file__).resolve().parent / "notebooks"
 CELL = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n```text\n(?P<output>.*?)```\n)?", re.DOTALL)
+PICTURE = re.compile(r"^!\[.*?\]\(.*?\)\n\n?", re.MULTILINE | re.DOTALL)
 
 
 def pages() -> list[Path]:
@@ -56,8 +57,8 @@ def with_outputs(text: str, printed: list[str]) -> str:
 
 
 def as_ipynb(page: Path) -> str:
-    """The page as a notebook in nbformat 4, without outputs."""
-    text = CELL.sub(lambda cell: f"\0{cell['code']}\0", page.read_text())
+    """The page as a notebook in nbformat 4, without outputs and pictures."""
+    text = CELL.sub(lambda cell: f"\0{cell['code']}\0", PICTURE.sub("", page.read_text()))
     parts = [part.strip("\n") for part in text.split("\0")]
     made = [_cell("code" if n % 2 else "markdown", part) for n, part in enumerate(parts) if part]
     return json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}, indent=1) + "\n"

@@ -221,7 +221,7 @@ def test_notebooks_are_offered_as_ipynb(page):
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert code == [cell.rstrip("\n") for cell in notebook.cells(page)]
     assert "".join(cells[0]["source"]).startswith("# ")
-    assert not any("```" in "".join(cell["source"]) for cell in cells)
+    assert not any(sign in "".join(cell["source"]) for cell in cells for sign in ("```", "!["))
 
 
 def test_a_notebook_is_one_program_and_its_output_is_renewed(tmp_path):

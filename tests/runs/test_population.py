@@ -139,4 +139,4 @@ def test_a_point_that_is_behind_is_given_up(tmp_path):
     assert found[second].state == "given up"
     assert found[second].why.startswith("behind others after ")
     assert found[second].updates < 3 * EVERY
-    assert left(found.values()) == []
+    assert left(list(found.values())) == []

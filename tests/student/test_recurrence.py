@@ -1,4 +1,4 @@
-"""GRU and S5 against slow references in NumPy, and every memory's unrolled gradients against the step-by-step ones."""
+"""GRU, S5 and transformer against slow references in NumPy; every memory's unrolled gradients against stepwise ones."""
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +11,13 @@ import tutelage as tut
 from toys import tiny_maze
 from tutelage.student.gru import GRU
 from tutelage.student.s5 import S5, Layer, ages, hippo, recurrence
+from tutelage.student.transformer import HEADS, Transformer
 
-STEPS, SLOTS, INPUTS, HIDDEN = 11, 3, 5, 8
+STEPS, SLOTS, INPUTS, HIDDEN, WINDOW = 11, 3, 5, 8, 4
 MEMORIES = {
     "gru": lambda key: GRU(INPUTS, HIDDEN, key=key),
     "s5": lambda key: S5(INPUTS, HIDDEN, 2, key=key),
+    "transformer": lambda key: Transformer(INPUTS, HIDDEN, 2, WINDOW, key=key),
 }
 
 
@@ -65,7 +67,7 @@ def test_unrolled_values_and_gradients_of_several_seeds_equal_the_step_by_step_o
 
 
 def test_memory_is_empty_where_an_episode_starts(make, problem):
-    memory, (x, *_) = make(jax.random.key(0)), problem
+    memory, (x, *_) = shaken(make(jax.random.key(0)), jax.random.key(9)), problem
     full = jax.tree.map(lambda s: s + 1, memory.zeros(SLOTS))
     _, fresh = memory.step(memory.zeros(SLOTS), x[0], jnp.ones(SLOTS, bool))
     _, after = memory.step(full, x[0], jnp.array([True, False, True]))
@@ -131,6 +133,50 @@ def test_a_linear_recurrence_within_episodes():
     np.testing.assert_allclose(got, np.array(expected), atol=2e-5)
 
 
+def test_a_transformer_looks_back_on_the_latest_steps_of_its_episode(problem):
+    """In double precision, a step, a slot and a head at a time."""
+    x, start, _ = problem
+    model = shaken(MEMORIES["transformer"](jax.random.key(0)), jax.random.key(9))
+    plain = jax.tree.map(lambda leaf: np.asarray(leaf, float), model)
+    normalised = lambda v, n: (v - v.mean()) / np.sqrt(v.var() + 1e-6) * n.scale + n.shift  # noqa: E731
+    gelu = lambda v: 0.5 * v * (1 + np.tanh(np.sqrt(2 / np.pi) * (v + 0.044715 * v**3)))  # noqa: E731
+
+    def look_back(heads, t, first):
+        """Each head's mean of values, where `heads[s]` are the queries, keys and values of step s."""
+        found = []
+        for h in range(HEADS):
+            query, width = heads[t][0][h], HIDDEN // HEADS
+            logits = [query @ heads[s][1][h] / width**0.5 - (t - s) / 4 ** (h + 1) for s in range(first, t + 1)]
+            weights = np.exp(logits) / np.exp(logits).sum()
+            found.append(sum(w * heads[s][2][h] for w, s in zip(weights, range(first, t + 1), strict=True)))
+        return np.concatenate(found)
+
+    expected = np.zeros((STEPS, SLOTS, HIDDEN))
+    for p in range(SLOTS):
+        features = list(np.asarray(x[:, p], float) @ plain.entry)
+        begins = [max([s for s in range(t + 1) if start[s, p]], default=0) for t in range(STEPS)]
+        for layer in plain.layers:
+            heads = [(normalised(f, layer.norm) @ layer.into).reshape(3, HEADS, -1) for f in features]
+            for t in range(STEPS):
+                features[t] = features[t] + look_back(heads, t, max(begins[t], t - WINDOW + 1)) @ layer.out
+                wide = gelu(normalised(features[t], layer.norm_wide) @ layer.wide + layer.wide_bias)
+                features[t] = features[t] + wide @ layer.narrow
+        expected[:, p] = [normalised(f, plain.norm) for f in features]
+    np.testing.assert_allclose(jax.jit(model.unroll)(x, start), expected, atol=2e-4)
+
+
+def test_a_transformer_begins_as_one_that_remembers_nothing(problem):
+    x, start, _ = problem
+    model = Transformer(INPUTS, HIDDEN, 2, WINDOW, key=jax.random.key(0))
+    unroll = jax.jit(model.unroll)
+    np.testing.assert_array_equal(unroll(x, start), unroll(x, jnp.ones_like(start)))
+
+
+def test_heads_share_the_features_of_a_transformer():
+    with pytest.raises(ValueError, match="must be a multiple of 4, the transformer's heads, not 6"):
+        tut.StudentConfig(cell="transformer", hidden=6)
+
+
 def test_weights_of_the_gru_start_orthogonal_and_biases_zero():
     gru = GRU(INPUTS, HIDDEN, key=jax.random.key(0))
     for weight in (gru.weight_x, gru.weight_h):
@@ -145,7 +191,7 @@ def test_s5_has_states_in_pairs():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cell", ["gru", "s5"])
+@pytest.mark.parametrize("cell", ["gru", "s5", "transformer"])
 def test_students_with_other_memories_train(cell, tmp_path):
     run = tut.train(tiny_maze(student=tut.StudentConfig(cell=cell, hidden=16, head=8)), tmp_path / "run")
     assert run.metrics()[-1]["updates"] == 6

@@ -53,6 +53,7 @@ LATER = frozenset(
         "time_limit",
         "tolerance",
         "widest_pit",
+        "window",
     }
 )
 

@@ -19,8 +19,9 @@ from tutelage.student.gru import GRU
 from tutelage.student.lstm import LSTM
 from tutelage.student.recurrence import Core
 from tutelage.student.s5 import S5
+from tutelage.student.transformer import HEADS, Transformer
 
-Cell = Literal["lstm", "gru", "s5"]
+Cell = Literal["lstm", "gru", "s5", "transformer"]
 Products = Literal["default", "float32"]
 Activation = Literal["tanh", "relu"]
 CriticStart = Literal["orthogonal", "uniform", "none"]
@@ -264,9 +265,12 @@ class StudentConfig:
     memory: bool = True
     """A memory between encoder and heads; without it one dense layer, much faster on a CPU."""
     cell: Cell = "lstm"
-    """What remembers: an LSTM, a GRU, or S5, whose steps follow one another only when acting and not when learning."""
+    """What remembers: an LSTM, a GRU, or S5 or a transformer, whose steps follow one another only when acting and not
+    when learning."""
     layers: int = 2
-    """Layers of S5, one upon the other; the other memories have one."""
+    """Layers of S5 or of the transformer, one upon the other; the other memories have one."""
+    window: int = 128
+    """Steps that the transformer looks back on, the present one among them."""
     hidden: int = 256
     """Units of the memory or of the dense layer; 0 for no layer at all, which goes with no memory."""
     head: int = 32
@@ -282,10 +286,12 @@ class StudentConfig:
     """Precision of matrix products: the device's default, on recent GPUs TF32, or full float32."""
 
     def __post_init__(self):
-        if self.hidden < 0 or self.head < 0 or self.layers < 1:
-            raise ValueError("`hidden` and `head` must not be negative, and `layers` at least 1.")
+        if self.hidden < 0 or self.head < 0 or min(self.layers, self.window) < 1:
+            raise ValueError("`hidden` and `head` must not be negative, `layers` and `window` at least 1.")
         if self.cell == "s5" and self.hidden % 2:
             raise ValueError(f"`hidden` must be even for S5, whose states come in pairs, not {self.hidden}.")
+        if self.cell == "transformer" and self.hidden % HEADS:
+            raise ValueError(f"`hidden` must be a multiple of {HEADS}, the transformer's heads, not {self.hidden}.")
         if self.hidden == 0 and (self.memory or self.separate):
             raise ValueError("`hidden` = 0 goes neither with `memory` nor with `separate`.")
         if self.separate and self.memory:
@@ -333,6 +339,8 @@ class StudentConfig:
             return Dense(inputs, self.hidden, key=key)
         if self.cell == "s5":
             return S5(inputs, self.hidden, self.layers, key=key)
+        if self.cell == "transformer":
+            return Transformer(inputs, self.hidden, self.layers, self.window, key=key)
         return (GRU if self.cell == "gru" else LSTM)(inputs, self.hidden, key=key)
 
     def _critic(self, inputs: int, *, key: Key[Array, ""]) -> Head | Linear | Affine:
