@@ -2,8 +2,8 @@
 
     python docs/notebook.py docs/notebooks/first-maze.md      # runs it, and renews its output and its pictures
 
-What a block prints stands in a ```text block right after it. PNG files that it writes go to docs/images/notebooks, where
-the page shows them from. The site offers each page as .ipynb as well, without outputs and pictures.
+What a block prints stands in a ```text block right after it. PNG files that it writes go to docs/images/notebooks, from
+where the page shows them. The site offers each page as .ipynb as well, without outputs and pictures.
 """
 
 from __future__ import annotations

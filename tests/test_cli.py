@@ -316,6 +316,11 @@ def test_presets_are_listed_and_printed_as_configs(capsys, tmp_path):
     assert configs.load(tmp_path / "mine.json", presets.DOMAINS, presets.METHODS) == tut.preset("maze", "accel")
 
 
+def test_any_field_of_a_preset_can_be_changed():
+    config = tut.preset("maze", "accel", method=tut.DR(), env=tut.preset("lava", "dr").env, seeds=3)
+    assert (config.method, config.env.name, config.seeds) == (tut.DR(), "lava", 3)
+
+
 def test_a_finished_run_says_so(capsys, run):
     """Whichever way it is resumed: one sentence, and nothing else."""
     for command in (["resume", run], ["train", "maze", "accel", *TINY, "--seeds", 2, "--out", run, "--resume"]):

@@ -331,7 +331,7 @@ PRESETS: dict[str, tuple[str, Config]] = {
 }
 
 
-def preset(env: str, method: str, **changes: Any) -> Config[Any, Any]:
+def preset(env: str, method: str, /, **changes: Any) -> Config[Any, Any]:
     """The configuration called `env/method`, with any of its fields changed."""
     known = methods_of(env)
     name = f"{env}/{method}"
