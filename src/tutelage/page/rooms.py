@@ -189,7 +189,10 @@ def _students(guests: Sequence[Guest], places: Sequence[Place], cargo: Cargo) ->
         engine = cargo.engine(found.engine)
         layout = Layout.from_json(found.engine.manifest["records"]["params"])
         weights, half = halved(engines.weights(one.student, layout))
-        facts = {"name": _name(guests, place), "detail": f"update {place.updates:,}", "run": place.guest.name}
+        label, *seed = names = _names(guests, place)
+        detail = ", ".join([*seed, f"update {place.updates:,}"])
+        facts = {"name": ", ".join(names), "label": label, "detail": detail}
+        facts |= {"run": place.guest.name}
         facts |= {"seed": place.seed, "updates": place.updates, "newest": place.updates == place.guest.checkpoints[-1]}
         facts |= {"engine": engine, "block": cargo.student(weights), "half": half}
         listed.append(facts | _learning(config.ppo or PPO(), one))
@@ -203,10 +206,10 @@ def _learning(ppo: PPO, one: Learned) -> Facts:
     return known | {"scale": scale if math.isfinite(scale) else None}
 
 
-def _name(guests: Sequence[Guest], place: Place) -> str:
-    """What tells a student from the others, but for its checkpoint."""
+def _names(guests: Sequence[Guest], place: Place) -> list[str]:
+    """What tells a student from the others, but for its checkpoint: one or both of run and seed."""
     seeded = place.guest.run.config.seeds > 1
-    return ", ".join([place.guest.name] * (len(guests) > 1 or not seeded) + [f"seed {place.seed}"] * seeded)
+    return [place.guest.name] * (len(guests) > 1 or not seeded) + [f"seed {place.seed}"] * seeded
 
 
 def _suites(

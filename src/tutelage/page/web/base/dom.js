@@ -44,9 +44,13 @@ export function settled(milliseconds, act) {
   };
 }
 
+const shades = new Map();
+onTheme(() => shades.clear());
+
 /** A colour of the style sheet, by the name of its variable. */
 export function shade(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  if (!shades.has(name)) shades.set(name, getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim());
+  return shades.get(name);
 }
 
 /** Calls `act` whenever light and dark change places. */

@@ -27,6 +27,15 @@ export class Sheet {
     this.draw();
   }
 
+  /** A picture of the sheet's size with what `paint(pen)` paints, on which more can be painted later. */
+  picture(paint) {
+    const canvas = el("canvas", { width: this.canvas.width, height: this.canvas.height });
+    const pen = canvas.getContext("2d");
+    pen.scale(this.scale, this.scale);
+    paint(pen);
+    return canvas;
+  }
+
   /** Paints before the next frame, once however often it was asked for. */
   ask() {
     if (this.asked) return;

@@ -64,9 +64,10 @@ export class Evolve {
   async start() {
     const { room } = this;
     const student = room.roster.followed;
-    if (!room.arena.can("insert")) {
+    const why = this.hindrance(student);
+    if (why) {
       this.set(false);
-      room.house.say("Levels of this size do not evolve here: choose one of the run's own size.");
+      room.house.say(why);
       return;
     }
     this.started = true;
@@ -78,6 +79,12 @@ export class Evolve {
     await room.house.open(room.arena.rules.engine, this.worker);
     const request = { rules: room.arena.rules, level: room.record.save(), number: student.number, seed: chance(), edits: room.facts.edits, episodes: EPISODES, replay: 0.8, ...this.wishes };
     this.worker.ask("evolve", request, ({ news }) => this.learn(news));
+  }
+
+  /** Why levels cannot evolve, if so. */
+  hindrance(student) {
+    if (student.scale === null) return `Levels do not evolve for ${student.name}: what its rewards were divided by was not kept, and its regret hangs on that.`;
+    return this.room.arena.can("insert") ? "" : "Levels of this size do not evolve here: choose a smaller one.";
   }
 
   reset() {

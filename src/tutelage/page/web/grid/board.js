@@ -162,11 +162,7 @@ export class Board {
   /** The ground is painted once for each level. */
   backdrop(geometry, width) {
     if (this.ground?.for !== width) {
-      const canvas = el("canvas", { width: Math.round(width * this.sheet.scale), height: Math.round(width * this.sheet.scale) });
-      const pen = canvas.getContext("2d");
-      pen.scale(this.sheet.scale, this.sheet.scale);
-      paintGround(pen, geometry, this.dialect);
-      this.ground = { for: width, canvas };
+      this.ground = { for: width, canvas: this.sheet.picture((pen) => paintGround(pen, geometry, this.dialect)) };
     }
     return this.ground.canvas;
   }

@@ -1,7 +1,7 @@
 // A person in the student's place: the same level, the same view, the same actions.
 
 import { button, tick } from "../base/controls.js";
-import { el, fill } from "../base/dom.js";
+import { el, fill, shade } from "../base/dom.js";
 import { decimal, plural } from "../base/format.js";
 import { written } from "../play/arena.js";
 
@@ -99,7 +99,7 @@ export class Person {
   frame() {
     const { room, state } = this;
     const pose = { x: state.x, y: state.y, turn: room.dialect.facing ? state.direction : 0 };
-    const colour = getComputedStyle(document.documentElement).getPropertyValue("--you").trim();
+    const colour = shade("you");
     const fog = this.fog && room.dialect.hidden && !this.done;
     room.board.stage({ walkers: [{ pose, colour, ringed: true }], seen: fog || room.layers.view ? room.sight(this) : null, fog, trail: this.trail, colour });
     room.eyes.look(this);

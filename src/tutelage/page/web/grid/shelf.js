@@ -2,7 +2,7 @@
 
 import { menu } from "../base/controls.js";
 import { decimal, count } from "../base/format.js";
-import { emptyLevel, fromJson } from "./level.js";
+import { emptyLevel, fromJson, sameLevel } from "./level.js";
 
 export class Shelf {
   /** `take(level)` is called with what the person has chosen. */
@@ -15,18 +15,23 @@ export class Shelf {
       const said = (x) => `score ${decimal(x.score, 3)}, generation ${count(x.generation)}`;
       groups.push([`Buffer of ${buffer.name}`, this.keep(`buffer ${buffer.name}`, buffer.levels, said, dialect)]);
     }
-    this.node = menu("Level", [["", [["", "as drawn"]]], ...groups], (value) => this.levels.has(value) && take((this.taken = this.levels.get(value)())));
+    this.node = menu("Level", [["", [["", "as drawn"]]], ...groups], (value) => this.levels.has(value) && take(this.levels.get(value)()));
   }
 
-  /** Names the level that is shown, if it is the one that was taken. */
+  /** Names the level that is shown, if it is one of those here. */
   mark(level) {
-    const same = level === this.taken || (level.anew && level.anew === this.taken?.anew);
-    if (!same) this.node.querySelector("select").value = "";
+    const select = this.node.querySelector("select");
+    const is = (value) => {
+      const kept = this.levels.get(value)?.();
+      return kept && (level.anew ? kept.anew === level.anew : sameLevel(kept, level));
+    };
+    if (!is(select.value)) select.value = [...this.levels.keys()].find(is) ?? "";
   }
 
   keep(prefix, levels, say, dialect) {
     return levels.map((found, n) => {
-      this.levels.set(`${prefix} ${n}`, () => ({ ...fromJson(found.level, dialect), rules: found.rules, anew: found.draw ? found.of : undefined }));
+      let level;
+      this.levels.set(`${prefix} ${n}`, () => (level ??= { ...fromJson(found.level, dialect), rules: found.rules, anew: found.draw ? found.of : undefined }));
       return [`${prefix} ${n}`, say(found)];
     });
   }

@@ -28,7 +28,7 @@ export class Lineage {
     const lines = this.room.facts.lineages.map((line, n) => [String(n), `${line.name}: ${count(line.levels.at(-1).generation)} generations`]);
     const pick = lines.length > 1 ? el("div", { class: "bar" }, menu("Of", [["", lines]], (n) => this.open(Number(n)))) : null;
     const open = button("Open it above", () => this.room.openJson(this.member.level), { drawing: "up" });
-    this.lead = el("p", { class: "lead" });
+    this.lead = el("p", { class: "lead" }, story(this.room.facts.lineages[0]));
     return el("section", { class: "evolve" },
       el("h2", {}, "Where a level came from"),
       this.lead,
@@ -46,8 +46,7 @@ export class Lineage {
 
   open(n) {
     this.line = this.room.facts.lineages[n];
-    const reach = this.line.levels[0].generation === 0 ? "from the generator's on" : "as far back as the run still has them";
-    fill(this.lead, `A level of training, and its ancestors ${reach}. Each was kept for the regret of the student of its day.`);
+    fill(this.lead, story(this.line));
     this.choose(this.line.levels.at(-1));
   }
 
@@ -101,4 +100,10 @@ export class Lineage {
     const words = el("span", {}, `The student of ${when}`, el("small", {}, `update ${count(student.updates)}`));
     return el("tr", {}, el("th", { scope: "row" }, el("div", { class: "who" }, dot, words)), ...this.room.marks.map(([name, , , say]) => el("td", {}, verdict ? say(verdict[name]) : "–")));
   }
+}
+
+/** What a strip shows, in words. */
+function story({ levels }) {
+  const reach = levels[0].generation === 0 ? "from the generator's on" : "as far back as the run still has them";
+  return `A level of training, and its ancestors ${reach}. Each was kept for the regret of the student of its day.`;
 }

@@ -34,7 +34,7 @@ export class Roster {
     const alone = this.students.length === 1;
     const choose = el("input", { type: "radio", name: "followed", class: "unseen", onchange: () => this.chosen(student) });
     const show = el("input", { type: "checkbox", checked: true, title: "On the board", "aria-label": `${student.name} on the board`, onchange: (event) => this.tick(student, event.target.checked) });
-    const label = el("label", {}, choose, el("span", {}, student.name), student.detail ? el("small", {}, student.detail) : null);
+    const label = el("label", {}, choose, el("span", { title: student.name }, student.label), student.detail ? el("small", {}, student.detail) : null);
     const cells = this.marks.map(() => el("td", {}, "–"));
     return el("tr", { style: { "--own": `var(--${student.colour})` } }, el("th", { scope: "row" }, el("div", { class: "who" }, alone ? null : show, label)), ...cells);
   }

@@ -1,6 +1,6 @@
 // The walkers in their landscape: a camera that follows one of them, and the whole way in small above it.
 
-import { shade } from "../base/dom.js";
+import { onTheme, shade } from "../base/dom.js";
 import { Sheet } from "../base/sheet.js";
 import { Camera, CELL, FINISH, paintSky, paintTerrain } from "./scenery.js";
 
@@ -12,7 +12,8 @@ export class Stage {
     this.terrain = null;
     this.figures = [];
     this.left = 0;
-    this.bottom = null;
+    this.bottom = this.small = null;
+    onTheme(() => (this.small = null));
     this.sheet = new Sheet((pen, width, height) => this.paint(pen, width, height), {
       ratio: (width) => (width < 560 ? 0.72 : 0.5),
       class: "landscape",
@@ -25,7 +26,7 @@ export class Stage {
   /** Another terrain: copies of its arrays. */
   set(terrain) {
     this.terrain = terrain;
-    this.bottom = null;
+    this.bottom = this.small = null;
     this.sheet.ask();
     this.map.ask();
   }
@@ -59,10 +60,19 @@ export class Stage {
     return new Camera(this.left, this.bottom, scale, width, height);
   }
 
+  /** The whole way, painted once for each terrain, and its camera. */
+  profile(width, height) {
+    if (this.small?.camera.width !== width || this.small.camera.height !== height) {
+      const camera = overview(this.terrain, width, height);
+      this.small = { camera, picture: this.map.picture((pen) => paintTerrain(pen, camera, this.terrain)) };
+    }
+    return this.small;
+  }
+
   paintMap(pen, width, height) {
     if (!this.terrain) return;
-    const camera = overview(this.terrain, width, height);
-    paintTerrain(pen, camera, this.terrain);
+    const { camera, picture } = this.profile(width, height);
+    pen.drawImage(picture, 0, 0, width, height);
     for (const { pose, colour, followed } of this.figures) {
       pen.fillStyle = colour;
       pen.strokeStyle = shade("halo");
