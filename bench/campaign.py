@@ -91,7 +91,8 @@ DRIVERS = [  # of complexity: what selects levels
     Job("maze-accel-score-memory", "maze/accel", 9, 10_000, changes={"method.score_memory": 0.7}),
 ]
 CELLS = [  # what remembers best
-    Job(f"maze-accel-{cell}", "maze/accel", 5, 5_000, changes={"student.cell": cell}) for cell in ("lstm", "gru", "s5")
+    Job(f"maze-accel-{cell}", "maze/accel", 5, 5_000, changes={"student.cell": cell})
+    for cell in ("lstm", "gru", "s5", "transformer")
 ]
 SUSPECTS = ("hero", "penalty", "hero-penalty", "crop")  # of keeping students from learning lava
 LAVA = [

@@ -104,7 +104,7 @@ ADVERSARIES = (
 )
 CELLS = tuple(
     Experiment(label, "maze/accel", (f"maze-accel-{cell}",), 5_000, paper="none")
-    for label, cell in (("LSTM", "lstm"), ("GRU", "gru"), ("S5, two layers", "s5"))
+    for label, cell in (("LSTM", "lstm"), ("GRU", "gru"), ("S5", "s5"), ("transformer", "transformer"))
 )
 RELEASED = {
     "maze/dr": "mg_60_blocks_uni-dr_20k_updates.csv",
