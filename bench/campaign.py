@@ -94,6 +94,16 @@ CELLS = [  # what remembers best
     Job(f"maze-accel-{cell}", "maze/accel", 5, 5_000, changes={"student.cell": cell})
     for cell in ("lstm", "gru", "s5", "transformer")
 ]
+LATER = [  # what came after ACCEL, for the ranking of methods at 5,000 updates (`maze_methods.py rank`)
+    *(
+        Job(f"maze-{name}", f"maze/{name}", minutes, 5_000)
+        for name, minutes in (
+            *(("traced", 6), ("cenie", 6), ("accel-diverse", 7), ("accel-extinction", 5)),
+            *(("paired-stable", 9), ("paired-population", 18)),
+        )
+    ),
+    Job("maze-ncc-look-every-10", "maze/ncc", 22, 5_000, changes={"method.look_every": 10}),
+]
 SUSPECTS = ("hero", "penalty", "hero-penalty", "crop")  # of keeping students from learning lava
 LAVA = [
     Job(f"lava-{name}", f"lava/{name}", 10, 1_000, suite="lava", looks=250)
@@ -109,7 +119,7 @@ WALKERS = [  # the paper has 30,000 updates, and released what 20,000 make
         for name, minutes in (("robust-plr", 150), ("dr", 100), ("alp-gmm", 100), ("paired", 150), ("minimax", 100))
     ),
 ]
-QUEUE = [*MAZES, *CELLS, *LAVA, *WALKERS, *DRIVERS]
+QUEUE = [*MAZES, *CELLS, *LAVA, *WALKERS, *DRIVERS, *LATER]
 TRIAL = Job("trial", "maze/demo", 0, updates=200, seeds=2, looks=100)  # minutes on a CPU: `work WORK --only trial`
 
 

@@ -1,20 +1,28 @@
 """How fast is a whole iteration of POET, beside the walkers alone?
 
     python bench/poet_speed.py [--pairs 20] [--walkers 512] [--seeds 1] [--lanes 41040 10260] [--steps 2000]
+                               [--wait-for FILE]
 
 All places hold a pair: students as they are at first, each a little different, on terrain of different kinds. A round
 of steps is timed, then one of transfers and the one that judges what came of it, each as a training makes them, and the
 25 iterations from one transfer to the next follow from that. Steps are those that were walked, up to the end of each
 episode. Last come the walkers alone, as many as the first of the lanes, with random actions and without a network,
 observations built and the next level begun when an episode ends: no iteration can be faster than that.
+
+Everything is compiled before anything is timed. With `--wait-for` the timing begins when that file is there, so that
+other work can have the device meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import jax
@@ -24,12 +32,14 @@ from tutelage.curricula import attempts, poet
 from tutelage.curricula.classroom import Classroom
 from tutelage.curricula.poet import POET
 from tutelage.curricula.state import State
-from tutelage.runs.bench import device_name, env_speed
+from tutelage.runs.bench import best_of, device_name, player
 from tutelage.runs.config import Config
 from tutelage.runs.flags import tell_xla
 from tutelage.runs.presets import preset
 from tutelage.runs.run import initial_state
+from tutelage.student import distributions
 
+ALONE_STEPS = 128  # of the walkers alone
 ITERATIONS = 25  # from one transfer to the next
 
 
@@ -41,6 +51,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=2000, help="steps after which an episode is cut off")
     parser.add_argument("--lanes", type=int, nargs="+", help="lanes, the most first; as in a training if not given")
     parser.add_argument("--alone", type=int, help="walkers that are timed alone; 0 for none, else the most lanes")
+    parser.add_argument("--wait-for", type=Path, help="a file that must be there before anything is timed")
     return parser.parse_args()
 
 
@@ -76,13 +87,15 @@ def main() -> None:
     print(
         f"{device_name()}; {config.seeds} × {method.capacity} pairs × {config.slots} walkers, lanes {lanes}", flush=True
     )
-    keys = jax.random.split(jax.random.key(1), config.seeds)
-    states = jax.jit(jax.vmap(partial(full, room, method)))(initial_state(config), keys)
-    cycle = jax.jit(jax.vmap(partial(method.cycle, room)))
+    alone = lanes[0] if args.alone is None else args.alone
     began = time.perf_counter()
-    with mock.patch.object(attempts, "lanes_for", return_value=lanes):
-        program = cycle.lower(states).compile()
+    with ThreadPoolExecutor(2) as threads:
+        walkers = threads.submit(walkers_alone, room, alone) if alone else None
+        program, states = threads.submit(compiled, config, room, lanes).result()
+        play = walkers.result() if walkers else None
     print(f"compiled in {time.perf_counter() - began:.0f} s", flush=True)
+    while args.wait_for and not args.wait_for.exists():
+        time.sleep(1)
     jax.block_until_ready(program(at(states, poet.STEP)))  # the first call does what others need not
 
     seconds = {}
@@ -97,12 +110,29 @@ def main() -> None:
         print(f"{name}: {seconds[name]:.2f} s, {steps / 1e6:.2f} M steps, {rate(steps, seconds[name])}", flush=True)
     whole = ITERATIONS * seconds["steps"] + seconds["transfer"]
     print(f"{ITERATIONS} iterations and a transfer: {whole:.1f} s, {rate(total, whole)}", flush=True)
-    alone = lanes[0] if args.alone is None else args.alone
-    if alone:
-        speed = env_speed(config.env, alone, steps=128, repeats=2).steps_per_second
+    if play:
+        speed = alone * ALONE_STEPS / best_of(play, 2)
         print(
             f"{alone:,} walkers alone: {rate(alone, alone / speed)}; an iteration has {total / whole / speed:.0%} of it"
         )
+
+
+def compiled(config: Config, room: Classroom, lanes: tuple[int, ...]) -> tuple[Any, State]:
+    """A cycle of all seeds as a program, and the states that it begins with."""
+    method = config.method
+    keys = jax.random.split(jax.random.key(1), config.seeds)
+    states = jax.jit(jax.vmap(partial(full, room, method)))(initial_state(config), keys)
+    with mock.patch.object(attempts, "lanes_for", return_value=lanes):
+        return jax.jit(jax.vmap(partial(method.cycle, room))).lower(states).compile(), states
+
+
+def walkers_alone(room: Classroom, count: int) -> Callable[[], Any]:
+    """What plays so many walkers with random actions, compiled."""
+    key_level, key_reset, key_act = jax.random.split(jax.random.key(0), 3)
+    levels = jax.vmap(room.design.sample)(jax.random.split(key_level, count))
+    openings = jax.jit(jax.vmap(room.env.reset))(jax.random.split(key_reset, count), levels)
+    actions = distributions.uniform(key_act, room.env.actions, (ALONE_STEPS, count))
+    return partial(jax.jit(player(room.env)).lower(openings, actions).compile(), openings, actions)
 
 
 def at(states: State, number: int) -> State:
