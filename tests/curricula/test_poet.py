@@ -16,6 +16,7 @@ from tutelage.curricula import poet
 from tutelage.curricula.attempts import Attempts, Results, attempt_all
 from tutelage.curricula.poet import best_of, novelty
 from tutelage.env import Discrete
+from tutelage.runs import checkpoint
 from tutelage.runs.run import initial_state
 from tutelage.student import es as strategies
 from tutelage.student.controller import Controller
@@ -330,3 +331,30 @@ def test_a_population_is_evaluated_by_its_specialists(course):
     )
     solved = {(r.level, r.seed): r.solved_rate for r in evaluate(both, [4, 5], (up, down), 3)}
     assert solved == {("up", 4): 1, ("down", 4): 1, ("up", 5): 1, ("down", 5): 0}
+
+
+@pytest.mark.slow
+def test_on_real_terrain_a_run_resumes_with_the_same_bytes(tmp_path):
+    """Walkers that fall within a second, through steps, transfers and reproductions."""
+    plain = tut.preset("bipedal-poet", "poet", slots=8, steps=50, updates=6, seeds=2, checkpoint_every=3, log_every=3)
+    method = tut.POET(
+        capacity=3,
+        reproduce_every=2,
+        transfer_every=2,
+        parent_score=-1e3,
+        children=4,
+        lowest_score=-1e3,
+        highest_score=1e3,
+    )
+    config = replace(plain, method=method, env=replace(plain.env, max_steps=50), eval_every=0, archive_every=0)
+    run = tut.train(config, tmp_path / "run")
+    assert (np.asarray(run.state().buffer.filled) > 1).all(), "children were admitted"
+    newest = checkpoint.path_of(run.path / "checkpoints", 6)
+    good, rows, levels = newest.read_bytes(), run.metrics(), run.levels()
+    newest.write_bytes(good[:1000])
+    again = tut.resume(run.path, warn=lambda text: None)
+    assert newest.read_bytes() == good
+    for before, after in zip(rows, again.metrics(), strict=True):
+        assert before | {"steps_per_second": 0} == after | {"steps_per_second": 0}
+    for field in ("seed", "id", "parent", "generation", "birth", "score"):
+        assert np.array_equal(getattr(levels, field), getattr(again.levels(), field))

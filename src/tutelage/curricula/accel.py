@@ -27,7 +27,7 @@ a key, counters, a log.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -35,6 +35,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from tutelage.curricula import buffer as buffers
 from tutelage.curricula.classroom import Classroom
 from tutelage.curricula.curated import Curated, Trial, explore_or_replay
 from tutelage.curricula.seeds import shared_uniform, when
@@ -57,10 +58,17 @@ class ACCEL(Curated):
     parents: Literal["replayed", "lowest"] = "replayed"
     """Which levels are edited: each replayed level once (Algorithm 1); or those of the four slots with the lowest
     return − |value loss|, shared out among all children (the reference implementation)."""
+    extinction_every: int = 0
+    """Student updates between two extinctions, of which the paper speaks as future work: a random share of the levels
+    survives, and their children may have the places of the others. 0 for none."""
+    survivors: float = 0.5
+    """Share of the levels that survive an extinction. If it is below the buffer's `min_fill`, new levels come first."""
 
     def __post_init__(self):
         if self.edits < 1 or not 0 <= self.edit_rate <= 1:
             raise ValueError("`edits` must be at least 1, and `edit_rate` lie in [0, 1].")
+        if self.extinction_every < 0 or not 0 < self.survivors <= 1:
+            raise ValueError("`extinction_every` must not be negative, and `survivors` lie in (0, 1].")
 
     def cycle(self, room: Classroom, s: State) -> State:
         """Explore without learning, or replay, learn and edit; explore only, while the buffer is too empty."""
@@ -75,10 +83,18 @@ class ACCEL(Curated):
 
     def replay(self, room: Classroom, s: State) -> State:
         """Roll out on levels of the buffer, renew their scores, learn; then edit."""
+        if self.extinction_every:
+            due = (s.updates > 0) & (s.updates % self.extinction_every == 0)
+            s = when(due, self.extinguish, s)
         s, trial, drawn = self.play_buffer(room, s)  # 10, 11; 15, 16 for parents
         s = self.learn(room, s, trial)  # 12
         parents = drawn if self.parents == "replayed" else drawn[lowest_slots(trial)]
         return when(shared_uniform(s, 1) < self.edit_rate, partial(self.edit, room), s, parents)
+
+    def extinguish(self, s: State) -> State:
+        """Most levels of the buffer are gone, whatever they were worth."""
+        s, key = s.next_key()
+        return replace(s, buffer=buffers.cull(key, s.buffer, self.survivors))
 
     def edit(self, room: Classroom, s: State, parents: Int[Array, " P"]) -> State:
         """Score the children of the levels in these slots of the buffer, and keep those of high regret."""

@@ -57,6 +57,10 @@ class BufferConfig:
     eviction: Eviction = "weight"
     """A full buffer gives up the slot of smallest replay weight, or of smallest score."""
 
+    novelty: float = 0.0
+    """Share of the score's part of the replay distribution that goes to levels by their novelty instead: how far a
+    level lies from those that the buffer had when it came, or what the method takes novelty for."""
+
     def __post_init__(self) -> None:
         if self.capacity < 1:
             raise ValueError(f"`capacity` must be at least 1, not {self.capacity}.")
@@ -64,7 +68,7 @@ class BufferConfig:
             raise ValueError(f"`temperature` must be positive, not {self.temperature}.")
         if self.top_k < 1:
             raise ValueError(f"`top_k` must be at least 1, not {self.top_k}.")
-        for name in ("staleness", "min_fill", "replay_rate"):
+        for name in ("staleness", "min_fill", "replay_rate", "novelty"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"`{name}` must lie in [0, 1], not {getattr(self, name)}.")
         for name, kind in (("prioritisation", Prioritisation), ("gate", Gate), ("eviction", Eviction)):
@@ -93,6 +97,8 @@ class Buffer(Record):
     filled: Int[Array, ""]
     fingerprint: UInt32[Array, "K 2"]
     next_id: Int[Array, ""]
+    novelty: Float[Array, " K"] | None = None
+    """A second score, where the config gives it a share."""
 
 
 class Candidates(Record):
@@ -103,6 +109,8 @@ class Candidates(Record):
     best_return: Float[Array, " N"]
     finished: Bool[Array, " N"]
     """An episode ended on the level, so that the score is one."""
+    novelty: Float[Array, " N"] | None = None
+    """Where the buffer keeps it."""
 
 
 class Inserted(NamedTuple):
@@ -124,6 +132,7 @@ def empty(level_example: Level, config: BufferConfig) -> Buffer:
         filled=jnp.int32(0),
         fingerprint=jnp.zeros((slots, 2), jnp.uint32),
         next_id=jnp.int32(0),
+        novelty=jnp.zeros(slots) if config.novelty else None,
     )
 
 
@@ -137,11 +146,12 @@ def weights(buffer: Buffer, config: BufferConfig) -> Float[Array, " K"]:
     - proportional: (max(score, 0) + ε)^(1/β), ε = 0 if ς > 0 and 10⁻³ otherwise;
     - top-k: 1 for the k best filled slots, 0 for the others.
 
+    Where the config gives novelty a share ν, w_S is (1 − ν)·w_S + ν·w_N, with w_N what novelty as the score would give.
     Among equal scores the lower slot has the better rank. w_C is the staleness, normalised over the filled slots; if
     it is zero everywhere each filled slot has 1/K, so that w sums to less than 1 while slots are free. An empty buffer
     has w = 0.
     """
-    return _weights(buffer.score, _ranks(buffer.score), buffer.staleness, buffer.filled, config)
+    return _weights(_standing(buffer), buffer.staleness, buffer.filled, config)
 
 
 def may_replay(buffer: Buffer, config: BufferConfig, u: Float[Array, ""]) -> Bool[Array, ""]:
@@ -166,7 +176,7 @@ def sample(key: Key[Array, ""], buffer: Buffer, config: BufferConfig, n: int) ->
     # one level: draw from the whole mixture then.
     whole = jnp.all((buffer.staleness == 0) | ~filled) & (jnp.arange(n) == 0)
     by_staleness = (jax.random.uniform(coin_key, (n,)) < config.staleness) & ~whole
-    w_score = _score_weights(buffer.score, _ranks(buffer.score), buffer.filled, config)
+    w_score = _score_weights(_standing(buffer), buffer.filled, config)
     fixed = jnp.argmax(jnp.where(whole[:, None], weights(buffer, config), w_score) * race, axis=1)
 
     def draw(staleness, x):
@@ -204,6 +214,7 @@ def update(
     scores: Float[Array, " N"],
     best_returns: Float[Array, " N"],
     valid: Bool[Array, " N"],
+    novelties: Float[Array, " N"] | None = None,
 ) -> Buffer:
     """Overwrites the scores of replayed slots; of several valid results for a slot the last wins.
 
@@ -213,7 +224,30 @@ def update(
     last = jnp.full_like(buffer.staleness, -1).at[index].max(jnp.where(valid, jnp.arange(index.size), -1))
     score = jnp.where(last >= 0, scores[last], buffer.score)
     best_return = buffer.best_return.at[index].max(jnp.where(valid, best_returns, -jnp.inf))
-    return replace(buffer, score=score, best_return=best_return)
+    novelty = buffer.novelty
+    if novelty is not None and novelties is not None:
+        novelty = jnp.where(last >= 0, novelties[last], novelty)
+    return replace(buffer, score=score, best_return=best_return, novelty=novelty)
+
+
+def cull(key: Key[Array, ""], buffer: Buffer, share: float) -> Buffer:
+    """Leaves a random share of the levels, at least one, in the first slots and in their order. The rest are free."""
+    filled = _filled(buffer)
+    lot = jnp.where(filled, jax.random.uniform(key, filled.shape), 2.0)
+    count = jnp.ceil(share * buffer.filled - 1e-3).astype(jnp.int32)
+    count = jnp.clip(count, jnp.minimum(buffer.filled, 1), buffer.filled)
+    stays = jnp.argsort(jnp.argsort(lot)) < count
+    order = jnp.argsort(~stays, stable=True)
+    slots = {name: x for name, x in vars(buffer).items() if name not in ("filled", "next_id")}
+    moved = replace(buffer, **jax.tree.map(lambda x: x[order], slots), filled=count)
+    free = ~_filled(moved)
+    return replace(
+        moved,
+        id=jnp.where(free, -1, moved.id),
+        score=jnp.where(free, 0.0, moved.score),
+        staleness=jnp.where(free, 0, moved.staleness),
+        novelty=None if moved.novelty is None else jnp.where(free, 0.0, moved.novelty),
+    )
 
 
 def insert(buffer: Buffer, config: BufferConfig, candidates: Candidates) -> tuple[Buffer, Inserted]:
@@ -242,12 +276,13 @@ def insert(buffer: Buffer, config: BufferConfig, candidates: Candidates) -> tupl
     best_return = put(buffer.best_return, candidates.best_return)
     held = jax.tree.map(put, buffer.record, replace(candidates.record, id=ids))
     changed = Buffer(
-        **vars(replace(held, score=book.score)),
+        **vars(replace(held, score=book.standing.score.value)),
         best_return=best_return.at[verdict.slot].max(jnp.where(entry.lasts, candidates.best_return, -jnp.inf)),
         staleness=book.staleness,
         filled=book.filled,
         fingerprint=put(buffer.fingerprint, prints),
         next_id=buffer.next_id + verdict.admitted.sum(dtype=jnp.int32),
+        novelty=None if book.standing.novelty is None else book.standing.novelty.value,
     )
     held_as = jnp.where(entry.source >= 0, ids[entry.source], buffer.id[verdict.slot])
     return changed, Inserted(verdict.admitted, jnp.where(verdict.hit, held_as, -1))
@@ -267,9 +302,33 @@ def fingerprint(level: Level) -> UInt32[Array, "2"]:
     return jnp.stack([jnp.sum(_mix(words ^ _mix(position ^ seed)), dtype=jnp.uint32) for seed in map(np.uint32, seeds)])
 
 
+class _Ranked(NamedTuple):
+    """A number of every slot, and its rank among them."""
+
+    value: Float[Array, " K"]
+    rank: Int[Array, " K"]
+
+    def put(self, slot: Int[Array, ""], new: Float[Array, ""], here: Bool[Array, " K"]) -> _Ranked:
+        """With a new value in this slot, if it is `here`; else `new` is what is there."""
+        return _Ranked(jnp.where(here, new, self.value), _rerank(self.rank, self.value, slot, new))
+
+
+class _Standing(NamedTuple):
+    """What the levels are worth."""
+
+    score: _Ranked
+    novelty: _Ranked | None
+
+
+def _standing(buffer: Buffer) -> _Standing:
+    ranked = lambda x: _Ranked(x, _ranks(x))  # noqa: E731
+    return _Standing(ranked(buffer.score), None if buffer.novelty is None else ranked(buffer.novelty))
+
+
 class _Candidate(NamedTuple):
     number: Int[Array, ""]
     score: Float[Array, ""]
+    novelty: Float[Array, ""] | None
     bid: Float[Array, ""]
     valid: Bool[Array, ""]
     same: Bool[Array, " N"]  # which candidates of the batch are this very level
@@ -278,8 +337,7 @@ class _Candidate(NamedTuple):
 class _Book(NamedTuple):
     """What the admission of one candidate can change for the next. The levels themselves stay outside the loop."""
 
-    score: Float[Array, " K"]
-    rank: Int[Array, " K"]
+    standing: _Standing
     staleness: Int[Array, " K"]
     filled: Int[Array, ""]
     holder: Int[Array, " N"]  # the slot that holds each candidate's level now, −1 if none
@@ -311,13 +369,13 @@ def _judge(
     queue = _Candidate(
         number=jnp.arange(prints.shape[0], dtype=jnp.int32),
         score=candidates.score,
+        novelty=None if buffer.novelty is None else candidates.novelty,
         bid=candidates.bid,
         valid=candidates.finished & jnp.isfinite(candidates.score),
         same=_equal(prints, prints),
     )
     book = _Book(
-        score=buffer.score,
-        rank=_ranks(buffer.score),
+        standing=_standing(buffer),
         staleness=buffer.staleness,
         filled=buffer.filled,
         holder=jnp.where(stored.any(1), stored.argmax(1), -1).astype(jnp.int32),
@@ -327,25 +385,28 @@ def _judge(
 
 def _offer(book: _Book, candidate: _Candidate, config: BufferConfig) -> tuple[_Book, _Verdict]:
     capacity, batch = config.capacity, book.holder.size
+    score, novelty = book.standing
     full = book.filled == capacity
     if config.eviction == "weight":
-        worst = jnp.argmin(_weights(book.score, book.rank, book.staleness, book.filled, config))
+        worst = jnp.argmin(_weights(book.standing, book.staleness, book.filled, config))
     else:
-        worst = jnp.argmin(book.score)
+        worst = jnp.argmin(score.value)
     free = jnp.where(full, worst, book.filled).astype(jnp.int32)
-    fits = ~full | (book.score[free] <= candidate.bid)
+    fits = ~full | (score.value[free] <= candidate.bid)
     holder = book.holder[candidate.number]
     merged = candidate.valid & (holder >= 0)
     admitted = candidate.valid & (holder < 0) & fits
 
     slot = jnp.where(merged, holder, free)
-    new_score = jnp.where(merged | admitted, candidate.score, book.score[slot])
+    new_score = jnp.where(merged | admitted, candidate.score, score.value[slot])
     age = jnp.where(merged, 0, batch - 1 - candidate.number)
     here = (jnp.arange(capacity) == slot) & (merged | admitted)
     moved = jnp.where(candidate.same, slot, jnp.where(book.holder == slot, -1, book.holder))
+    if novelty is not None:
+        new = jnp.where(merged | admitted, candidate.novelty, novelty.value[slot])
+        novelty = novelty.put(slot, new, here)
     book = _Book(
-        score=jnp.where(here, new_score, book.score),
-        rank=_rerank(book.rank, book.score, slot, new_score),
+        standing=_Standing(score.put(slot, new_score, here), novelty),
         staleness=jnp.where(here, age, book.staleness),
         filled=book.filled + (admitted & ~full),
         holder=jnp.where(admitted, moved, book.holder),
@@ -393,21 +454,23 @@ def _rerank(
 
 
 def _weights(
-    score: Float[Array, " K"],
-    rank: Int[Array, " K"],
-    staleness: Int[Array, " K"],
-    filled: Int[Array, ""],
-    config: BufferConfig,
+    standing: _Standing, staleness: Int[Array, " K"], filled: Int[Array, ""], config: BufferConfig
 ) -> Float[Array, " K"]:
-    mask = jnp.arange(score.size) < filled
-    w_score = _score_weights(score, rank, filled, config)
-    w_stale = _normalise(jnp.where(mask, staleness, 0).astype(jnp.float32), jnp.where(mask, 1 / score.size, 0.0))
+    mask = jnp.arange(staleness.size) < filled
+    w_score = _score_weights(standing, filled, config)
+    w_stale = _normalise(jnp.where(mask, staleness, 0).astype(jnp.float32), jnp.where(mask, 1 / staleness.size, 0.0))
     return (1 - config.staleness) * w_score + config.staleness * w_stale
 
 
-def _score_weights(
-    score: Float[Array, " K"], rank: Int[Array, " K"], filled: Int[Array, ""], config: BufferConfig
-) -> Float[Array, " K"]:
+def _score_weights(standing: _Standing, filled: Int[Array, ""], config: BufferConfig) -> Float[Array, " K"]:
+    w_score = _ranked_weights(standing.score, filled, config)
+    if standing.novelty is None:
+        return w_score
+    return (1 - config.novelty) * w_score + config.novelty * _ranked_weights(standing.novelty, filled, config)
+
+
+def _ranked_weights(ranked: _Ranked, filled: Int[Array, ""], config: BufferConfig) -> Float[Array, " K"]:
+    score, rank = ranked
     mask = jnp.arange(score.size) < filled
     if config.prioritisation == "rank":
         table = np.arange(1, score.size + 1, dtype=np.float64) ** (-1 / config.temperature)

@@ -35,6 +35,7 @@ from tutelage.curricula.attempts import Attempts, Results, attempt_all
 from tutelage.curricula.buffer import BufferConfig
 from tutelage.curricula.classroom import Classroom
 from tutelage.curricula.log import Journal
+from tutelage.curricula.novelty import to_nearest
 from tutelage.curricula.record import blank
 from tutelage.curricula.seeds import when
 from tutelage.curricula.state import State
@@ -492,8 +493,5 @@ def best_of(
 def novelty(
     kinds: Float[Array, "C d"], known: Float[Array, "K d"], count: Int[Array, ""], neighbours: int
 ) -> Float[Array, " C"]:
-    """Mean Euclidean distance to the nearest of what is known, or to all if that is fewer."""
-    distance = jnp.linalg.norm(kinds[:, None] - known, axis=-1)
-    distance = jnp.sort(jnp.where(jnp.arange(len(known)) < count, distance, jnp.inf), axis=1)[:, :neighbours]
-    there = jnp.isfinite(distance)
-    return jnp.where(there, distance, 0.0).sum(axis=1) / jnp.maximum(there.sum(axis=1), 1)
+    """Mean Euclidean distance to the nearest of the first `count` that are known, or to all if that is fewer."""
+    return to_nearest(kinds, known, jnp.arange(len(known)) < count, neighbours)
