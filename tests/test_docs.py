@@ -259,6 +259,7 @@ SMALL = {
     "lava": "--env.max-steps 16 --steps 16 --env.eye small",
     "bipedal": "--env.max-steps 32 --steps 32",
     "bipedal-poet": "--env.max-steps 32 --steps 32",
+    "cenie": "--method.window 32 --method.taken 8 --method.components 2",
     "sfl": "--method.scout-batches 1 --method.scout-levels 16",
 }
 """What makes a training of the documentation one of seconds: options that come after its own."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # what _HOMES says, for who reads without running
     from tutelage.curricula.accel_parallel import ParallelACCEL
     from tutelage.curricula.alp_gmm import ALPGMM
     from tutelage.curricula.buffer import BufferConfig
+    from tutelage.curricula.cenie import CENIE
     from tutelage.curricula.dr import DR
     from tutelage.curricula.learned_editor import LearnedEditor
     from tutelage.curricula.minimax import Minimax
@@ -24,6 +25,7 @@ if TYPE_CHECKING:  # what _HOMES says, for who reads without running
     from tutelage.curricula.robust_plr import RobustPLR
     from tutelage.curricula.sfl import SFL
     from tutelage.curricula.teacher import Teacher
+    from tutelage.curricula.traced import TRACED
     from tutelage.env import Box, DesignSpace, Discrete, Domain, Env, TestLevel, Timestep
     from tutelage.envs.hosted import Engine, HostedEnv, seen
     from tutelage.envs.own import OwnDomain
@@ -36,12 +38,14 @@ if TYPE_CHECKING:  # what _HOMES says, for who reads without running
     from tutelage.student.es import ES
     from tutelage.student.nets import StudentConfig
     from tutelage.student.ppo import PPO
+    from tutelage.student.prediction import Prediction
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ACCEL",
     "ALPGMM",
+    "CENIE",
     "DR",
     "ES",
     "NCC",
@@ -51,6 +55,7 @@ __all__ = [
     "PPO",
     "REPAIRED",
     "SFL",
+    "TRACED",
     "Box",
     "BufferConfig",
     "Config",
@@ -66,6 +71,7 @@ __all__ = [
     "OwnDomain",
     "ParallelACCEL",
     "ParallelPLR",
+    "Prediction",
     "RobustPLR",
     "Run",
     "StudentConfig",
@@ -86,6 +92,7 @@ _HOMES = {
     "ParallelACCEL": "curricula.accel_parallel",
     "ALPGMM": "curricula.alp_gmm",
     "BufferConfig": "curricula.buffer",
+    "CENIE": "curricula.cenie",
     "DR": "curricula.dr",
     "LearnedEditor": "curricula.learned_editor",
     "Minimax": "curricula.minimax",
@@ -99,6 +106,8 @@ _HOMES = {
     "RobustPLR": "curricula.robust_plr",
     "SFL": "curricula.sfl",
     "Teacher": "curricula.teacher",
+    "TRACED": "curricula.traced",
+    "Prediction": "student.prediction",
     "Box": "env",
     "DesignSpace": "env",
     "Discrete": "env",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import taught
 import tutelage as tut
+from tutelage.student.distributions import divergence
 from tutelage.student.rollout import Episodes
 
 PAIRED = tut.PAIRED(taught.BUFFER, teacher=taught.SEEKER)
@@ -82,3 +83,57 @@ def test_the_two_students_start_different(cycled):
 def test_the_teacher_learns_to_find_regret():
     after, before = taught.regret_found(taught.square(PAIRED), 30)
     assert after > before + RISE, (after, before)
+
+
+# Several antagonists, and students that imitate one another
+
+
+def test_of_several_antagonists_the_best_counts():
+    method = replace(PAIRED, antagonists=2)
+    protagonist, first, second = by_hand([[0.5], [0.9], []]), by_hand([[0.2], [1.0], []]), by_hand([[0.7, 0.1], [], []])
+    both = jax.tree.map(lambda *x: jnp.stack(x), first, second)
+    assert np.allclose(method.regret(protagonist, both), [0.2, 0.1, 0.0])
+
+
+def test_all_antagonists_learn_each_for_itself():
+    method = replace(PAIRED, antagonists=3)
+    config = taught.square(method, slots=8)
+    before = taught.one_seed(config)
+    after = jax.jit(lambda s: method.cycle(config.classroom(), s))(before)
+    were, are = (s.own.antagonist.student.actor.output.weight for s in (before, after))
+    assert were.shape[0] == 3
+    for i in range(3):
+        assert not jnp.array_equal(were[i], are[i])
+        assert not jnp.array_equal(are[i], are[(i + 1) % 3])
+    assert (int(after.updates), int(after.cycles), int(after.rollouts)) == (1, 1, 1)
+
+
+def test_students_that_imitate_one_another_stay_alike():
+    """From the same start; mean divergence on random levels after as many updates."""
+    levels = jax.random.uniform(jax.random.key(0), (1, 200, 2), minval=-1)
+    apart = {}
+    for coef in (0.0, 3.0):
+        ppo = tut.PPO(learning_rate=1e-2, epochs=2, imitation_coef=coef)
+        s = taught.after_updates(taught.square(PAIRED, ppo=ppo, slots=8), 20)
+        s = jax.tree.map(lambda x: x[0], s.with_log(None))
+        own, other = (x.student.evaluate(levels, jnp.ones((1, 200), bool))[0] for x in (s.learner, s.own.antagonist))
+        apart[coef] = float(divergence(own, other).mean())
+    assert apart[3.0] < 0.5 * apart[0.0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (dict(method=tut.DR()), "--ppo.imitation-coef must be 0: this method has no second student to imitate"),
+        (dict(method=replace(PAIRED, antagonists=2)), "--ppo.imitation-coef is for two students"),
+    ],
+)
+def test_imitation_is_refused_where_there_are_not_two(changes, says):
+    with pytest.raises(tut.UserError, match=says):
+        taught.square(**changes, ppo=tut.PPO(imitation_coef=0.1)).classroom()
+
+
+@pytest.mark.parametrize("settings", [dict(antagonists=0), dict(antagonists=2, flexible=True)])
+def test_casts_that_cannot_be_are_refused(settings):
+    with pytest.raises(ValueError, match="must be"):
+        tut.PAIRED(**settings)

@@ -9,7 +9,17 @@ import pytest
 import taught
 import tutelage as tut
 from boxes import signs
-from curricula import test_accel_parallel, test_alp_gmm, test_methods, test_ncc, test_plr_parallel, test_poet, test_sfl
+from curricula import (
+    test_accel_parallel,
+    test_alp_gmm,
+    test_cenie,
+    test_methods,
+    test_ncc,
+    test_plr_parallel,
+    test_poet,
+    test_sfl,
+    test_traced,
+)
 from tutelage import cli
 from tutelage.runs import checkpoint
 from tutelage.runs.presets import METHODS
@@ -24,6 +34,8 @@ ON_SQUARE = {name: test_methods.METHODS[name] for name in ("dr", "plr", "robust-
     "sfl": test_sfl.METHOD,
     "ncc": test_ncc.METHOD,
     "alp-gmm": test_alp_gmm.METHOD,
+    "traced": test_traced.METHOD,
+    "cenie": replace(test_cenie.METHOD, window=16),
     "poet": test_poet.METHOD,
 }
 
@@ -37,7 +49,7 @@ LEARNED = {
     "repaired": "teacher",
     "learned-editor": "editor",
 }
-EDITING = {"accel", "accel-parallel", "learned-editor", "poet"}
+EDITING = {"accel", "accel-parallel", "learned-editor", "poet", "traced", "cenie"}
 
 
 def by_command_line(name: str, path) -> tut.Run:

@@ -38,3 +38,13 @@ def test_gaussian_samples_have_their_mean_and_spread():
     drawn = np.asarray(d.sample(noise))
     assert np.allclose(drawn.mean(0), [0.5, -1.0], atol=0.05)
     assert np.allclose(drawn.std(0), [2.0, 0.5], rtol=0.03)
+
+
+def test_divergence_is_the_mean_of_what_log_probabilities_differ_by():
+    p, q = np.array([0.1, 0.2, 0.7]), np.array([0.5, 0.25, 0.25])
+    found = distributions.divergence(Categorical(jnp.log(p) + 1.0), Categorical(jnp.log(q)))
+    assert float(found) == pytest.approx((p * np.log(p / q)).sum(), abs=1e-6)
+    p, q = Gaussian(jnp.array([0.5, -1.0]), jnp.array([0.2, -0.3])), Gaussian(jnp.array([0.0, 0.4]), jnp.zeros(2))
+    x = p.sample(jax.random.normal(jax.random.key(0), (200_000, 2)))
+    sampled = jax.vmap(lambda x: p.log_prob(x) - q.log_prob(x))(x)
+    assert float(distributions.divergence(p, q)) == pytest.approx(float(sampled.mean()), abs=0.02)

@@ -41,7 +41,7 @@ class ParallelACCEL(ParallelPLR):
         groups = {"replay": replayed, "edit": children, "explore": new}
         s, trial = self.play_together(room, s, groups, self.known_returns(room, s, drawn))
         of_replayed, of_children, of_new = (trial.part(n * room.slots, room.slots) for n in range(3))
-        s = self.renew(s, drawn, of_replayed)
+        s = self.renew(s, drawn, of_replayed.first_marks)
         s = self.offer(s, children, of_children, "edit", drawn)  # first: a new level might take a parent's place
         s = self.offer(s, new, of_new, "explore")
         return self.learn(room, s, of_replayed)

@@ -39,6 +39,7 @@ class ALPGMM(Curated):
     """
 
     needs: ClassVar[type | tuple[type, ...]] = BoxDesign
+    measures_novelty: ClassVar[bool] = False
 
     after_episode: Literal["redraw"] = "redraw"
     """Each episode of a slot is on a new task."""

@@ -17,11 +17,13 @@ from tutelage.curricula import buffer as buffers
 from tutelage.curricula.buffer import Buffer, BufferConfig, Candidates
 from tutelage.curricula.classroom import Classroom
 from tutelage.curricula.log import Journal, Totals
+from tutelage.curricula.novelty import novelty
 from tutelage.curricula.record import newborn
 from tutelage.curricula.scores import Evidence, Marks, Reduction, ScoreName, check_score, mark
 from tutelage.curricula.seeds import shared_uniform, when
 from tutelage.curricula.state import State
 from tutelage.env import DesignSpace, Level
+from tutelage.student.distributions import Distribution
 from tutelage.student.learning import Lesson
 from tutelage.student.ppo import PPO
 from tutelage.student.rollout import Episodes, Rollout, episodes, rollout
@@ -75,6 +77,8 @@ class Curated:
 
     needs: ClassVar[type | tuple[type, ...]] = DesignSpace
     teaches: ClassVar[tuple[type, ...]] = (PPO,)
+    measures_novelty: ClassVar[bool] = True
+    imitates: ClassVar[bool] = False
 
     buffer: BufferConfig = BufferConfig()
     """The level replay buffer."""
@@ -106,6 +110,10 @@ class Curated:
         check_score(self.score, self.score_over, self.after_episode, room.learning)
         if not 0 <= self.score_memory < 1:
             raise ValueError(f"`method.score_memory` must lie in [0, 1), not {self.score_memory}.")
+        if self.buffer.novelty and not self.measures_novelty:
+            raise ValueError("`method.buffer.novelty` must be 0: this method measures no novelty of levels.")
+        if not self.imitates and isinstance(room.learning, PPO) and room.learning.imitation_coef:
+            raise ValueError("`ppo.imitation_coef` must be 0: this method has no second student to imitate.")
         key, key_student, key_level = jax.random.split(key, 3)
         level = jax.eval_shape(room.design.sample, key_level)
         zero = jnp.zeros((), jnp.int32)
@@ -138,6 +146,9 @@ class Curated:
         sizes = [jax.tree.leaves(levels)[0].shape[0] for levels in groups.values()]
         queue = jnp.arange(sum(sizes), dtype=jnp.int32)[:, None]
         s, trial = self.play_queue(room, s, pool, queue, None if best is None else best[:, None])
+        if self.buffer.novelty and trial.marks.novelty is None:
+            new = novelty(room.design, s.buffer, pool)
+            trial = replace(trial, marks=replace(trial.marks, novelty=new[:, None]))
         first = 0
         for phase, size in zip(groups, sizes, strict=True):
             s = s.note(episode_totals(phase, trial.part(first, size)))
@@ -154,13 +165,8 @@ class Curated:
         s = replace(s, buffer=buffer)
         s, trial = self.play_queue(room, s, buffer.level, queue, buffer.best_return[queue])
         s = s.note(episode_totals("replay", trial))
-        buffer = _account_for_queue(buffer, queue, trial.rollout.entry)
-        marks = jax.tree.map(jnp.ravel, trial.marks)
-        score = marks.score
-        if self.score_memory:
-            score = self.score_memory * buffer.score[queue.ravel()] + (1 - self.score_memory) * score
-        buffer = buffers.update(buffer, queue.ravel(), score, marks.best_return, marks.finished)
-        return replace(s, buffer=buffer), trial, first
+        s = replace(s, buffer=_account_for_queue(buffer, queue, trial.rollout.entry))
+        return self.renew(s, queue.ravel(), jax.tree.map(jnp.ravel, trial.marks)), trial, first
 
     def play_queue(
         self, room: Classroom, s: State, pool: Level, queue: Int[Array, "P Q"], best: Float[Array, "P Q"] | None
@@ -175,17 +181,31 @@ class Curated:
         learner, advantage, target = learning.appraise(s.learner, r)
         s = replace(s, learner=learner, rollouts=s.rollouts + slots // room.slots)
         evidence = Evidence(r, eps, advantage, solved, players, learning, room.env.solved, random.fold_in(key, 1))
-        marks = mark(self.score, self.score_over, evidence, best, queue.shape[1])
+        s, marks = self.judge(room, s, evidence, best, queue.shape[1])
         return s, Trial(evidence, target, marks)
+
+    def judge(
+        self, room: Classroom, s: State, evidence: Evidence, best: Float[Array, "P Q"] | None, entries: int
+    ) -> tuple[State, Marks]:
+        """Scores the levels of a rollout. A score that learns does so here, and keeps in `s.own` what it knows."""
+        return s, mark(self.score, self.score_over, evidence, best, entries)
+
+    def renew(self, s: State, slots: Int[Array, " N"], marks: Marks) -> State:
+        """Overwrites the scores of replayed levels, N marks of as many slots of the buffer."""
+        score = marks.score
+        if self.score_memory:
+            score = self.score_memory * s.buffer.score[slots] + (1 - self.score_memory) * score
+        given = (score, marks.best_return, marks.finished, marks.novelty)
+        return replace(s, buffer=buffers.update(s.buffer, slots, *given))
 
     def queue_length(self, room: Classroom) -> int:
         """Levels drawn ahead for a slot; one that plays more episodes than this starts its queue again."""
         return 1 if self.after_episode == "repeat" else min(64, room.steps)
 
-    def learn(self, room: Classroom, s: State, trial: Trial) -> State:
-        """One student update on a rollout."""
+    def learn(self, room: Classroom, s: State, trial: Trial, imitated: Distribution | None = None) -> State:
+        """One student update on a rollout; `imitated` is what another student would have done at each of its steps."""
         s, key = s.next_key()
-        lesson = Lesson(trial.rollout, trial.episodes, trial.advantage, trial.target)
+        lesson = Lesson(trial.rollout, trial.episodes, trial.advantage, trial.target, imitated)
         learner, noted = room.learning.learn(key, s.learner, lesson)
         s = s.note({name: (value, jnp.ones(())) for name, value in noted.items()})
         return replace(s, learner=learner, updates=s.updates + 1, waits=jnp.zeros((), jnp.int32))
@@ -198,7 +218,8 @@ class Curated:
         ancestry = None if parents is None else s.buffer.record.at(parents)
         record = newborn(levels, marks.score, s.updates, ancestry)
         bid = marks.score if self.admission == "score" else self._first_score(trial)
-        candidates = Candidates(**vars(record), bid=bid, best_return=marks.best_return, finished=marks.finished)
+        known = {"best_return": marks.best_return, "finished": marks.finished, "novelty": marks.novelty}
+        candidates = Candidates(**vars(record), bid=bid, **known)
         buffer, inserted = buffers.insert(s.buffer, self.buffer, candidates)
         s = replace(s, buffer=buffer)
         if s.log is None:

@@ -25,6 +25,7 @@ class DR(Curated):
     """
 
     teaches: ClassVar[tuple[type, ...]] = (PPO, ES)
+    measures_novelty: ClassVar[bool] = False
 
     new_level: Literal["rollout", "episode"] = "rollout"
     """What a slot plays when an episode ends: its level again, until the rollout is over; or another new one (episode:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -42,6 +42,8 @@ class NCC(Curated):
     learnable, and moves the distribution y over the buffer towards the maximum of yᵀs + η·H(y). The student trains on
     levels drawn from y.
     """
+
+    measures_novelty: ClassVar[bool] = False
 
     buffer: BufferConfig = BufferConfig(capacity=4000, staleness=0.0, min_fill=0.0)
     """The K levels. They are drawn from y: only `capacity` matters."""

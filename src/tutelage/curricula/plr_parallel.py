@@ -10,7 +10,7 @@ from jaxtyping import Array, Int
 
 from tutelage.curricula import buffer as buffers
 from tutelage.curricula.classroom import Classroom
-from tutelage.curricula.curated import Curated, Trial, explore_or_replay
+from tutelage.curricula.curated import Curated, explore_or_replay
 from tutelage.curricula.state import State
 from tutelage.env import Level
 
@@ -52,7 +52,7 @@ class ParallelPLR(Curated):
         s, key = s.next_key()
         new = self.generate(room, key)
         s, trial = self.play_together(room, s, {"replay": replayed, "explore": new}, self.known_returns(room, s, drawn))
-        s = self.renew(s, drawn, trial.part(0, room.slots))
+        s = self.renew(s, drawn, trial.part(0, room.slots).first_marks)
         s = self.offer(s, new, trial.part(room.slots, room.slots), "explore")
         return self.learn(room, s, trial.part(0, room.slots))
 
@@ -65,8 +65,3 @@ class ParallelPLR(Curated):
     def known_returns(self, room: Classroom, s: State, drawn: Int[Array, " P"]) -> Array:
         """The best return on each level of a rollout so far, the replayed ones first; nothing is known of the rest."""
         return jnp.full(self.groups * room.slots, -jnp.inf).at[: room.slots].set(s.buffer.best_return[drawn])
-
-    def renew(self, s: State, drawn: Int[Array, " P"], trial: Trial) -> State:
-        """Overwrites the scores of the replayed levels."""
-        marks = trial.first_marks
-        return replace(s, buffer=buffers.update(s.buffer, drawn, marks.score, marks.best_return, marks.finished))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -32,9 +32,16 @@ class REPAIRED(PAIRED):
     decides when.
     """
 
+    imitates: ClassVar[bool] = False
+
     teacher_learns: Literal["new", "always"] = "new"
     """When the teacher learns: from the regret of new levels; or in replay cycles too, where the regret of what was
     replayed is credited to the levels it designed last (the reference implementation)."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.antagonists > 1:
+            raise ValueError("`antagonists` must be 1: repaired has a buffer for one antagonist.")
 
     def init(self, room: Classroom, key: Key[Array, ""]) -> State:
         """Both buffers start empty."""

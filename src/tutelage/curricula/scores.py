@@ -141,15 +141,23 @@ class Marks(eqx.Module):
     score: Float[Array, "P Q"]
     best_return: Float[Array, "P Q"]
     finished: Bool[Array, "P Q"]  # at least one episode ended
+    novelty: Float[Array, "P Q"] | None = None  # where the buffer keeps it
 
 
-def mark(name: str, over: str, evidence: Evidence, best_return: Float[Array, "P Q"] | None, entries: int) -> Marks:
+def mark(
+    name: str | Score | StepScore,
+    over: str,
+    evidence: Evidence,
+    best_return: Float[Array, "P Q"] | None,
+    entries: int,
+) -> Marks:
     """Scores every queue entry `[P, Q]` from evidence `[T, P]`; `best_return` is what was known of the levels before.
+    The score is one of the table by name, or any other.
 
     A level's score is level(mean_e x_e, G_max), with x_e the number of its completed episode e (see `Score`); or that
     of the `last` episode instead of their mean; or what it was after the `first` one.
     """
-    score = SCORES[name]
+    score = SCORES[name] if isinstance(name, str) else name
     ended, entry = evidence.episodes.ended, evidence.rollout.entry
     played = ended[..., None] & (entry[..., None] == jnp.arange(entries))  # [T, P, Q]
     played = _firsts(played) if over == "first" else played

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +32,8 @@ class SFL(Curated):
     make up the buffer until the next time. A part of the slots trains on levels drawn from it uniformly, the others on
     new random levels.
     """
+
+    measures_novelty: ClassVar[bool] = False
 
     buffer: BufferConfig = BufferConfig(capacity=1000, prioritisation="top-k", top_k=1000, staleness=0.0, min_fill=0.0)
     """The K chosen levels. They are replaced all at once and drawn uniformly: only `capacity` matters."""

@@ -43,6 +43,8 @@ class Teacher:
     def __post_init__(self):
         if self.z < 0:
             raise ValueError(f"`z` must not be negative, as {self.z} is.")
+        if self.ppo.imitation_coef:
+            raise ValueError("`ppo.imitation_coef` must be 0: a teacher has nobody to imitate.")
 
     def new(self, key: Key[Array, ""], procedure: Procedure, slots: int) -> Learner:
         """A teacher that has not learned yet, and that will make `slots` levels at a time."""

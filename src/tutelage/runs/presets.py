@@ -12,6 +12,7 @@ from tutelage.curricula.accel import ACCEL
 from tutelage.curricula.accel_parallel import ParallelACCEL
 from tutelage.curricula.alp_gmm import ALPGMM
 from tutelage.curricula.buffer import BufferConfig
+from tutelage.curricula.cenie import CENIE
 from tutelage.curricula.classroom import Curriculum
 from tutelage.curricula.dr import DR
 from tutelage.curricula.learned_editor import LearnedEditor
@@ -26,6 +27,7 @@ from tutelage.curricula.repaired import REPAIRED
 from tutelage.curricula.robust_plr import RobustPLR
 from tutelage.curricula.sfl import SFL
 from tutelage.curricula.teacher import Teacher
+from tutelage.curricula.traced import TRACED
 from tutelage.env import Domain
 from tutelage.envs.bipedal import PoetDomain, WalkerDomain
 from tutelage.envs.lava import LavaDomain
@@ -35,6 +37,7 @@ from tutelage.runs.config import Config
 from tutelage.student.es import ES
 from tutelage.student.nets import StudentConfig
 from tutelage.student.ppo import PPO
+from tutelage.student.prediction import Prediction
 
 DOMAINS: dict[str, type[Domain]] = {
     "maze": MazeDomain,
@@ -57,6 +60,8 @@ METHODS: dict[str, type[Curriculum]] = {
     "accel-parallel": ParallelACCEL,
     "sfl": SFL,
     "ncc": NCC,
+    "traced": TRACED,
+    "cenie": CENIE,
     "alp-gmm": ALPGMM,
     "poet": POET,
 }
@@ -188,6 +193,7 @@ _WALKER_TEACHER = Teacher(  # of which the paper's table says nothing: all from 
     replace(_WALKER_PPO, epochs=8, minibatches=4, entropy_coef=0.01, normalise_returns=False),
     z=10,
 )
+_WALKER_TRACED: dict[str, Any] = {"prediction": 1.5, "co_learnability": 0.6, "model": Prediction("l2", steps=1)}
 
 
 def _walker(env: WalkerDomain, method: Curriculum, updates: int = 30_000) -> Config:
@@ -205,6 +211,14 @@ def _walker_presets(name: str, domain: type[WalkerDomain], accel_updates: int) -
         f"{name}/dr": ("domain randomisation over the full ranges", _walker(full, DR(_WALKER_PLR_BUFFER))),
         f"{name}/robust-plr": ("PLR⊥ over the full ranges", _walker(full, RobustPLR(_WALKER_PLR_BUFFER))),
         f"{name}/accel": ("ACCEL from easy terrain (ACCEL of the paper)", _walker(easy, accel, accel_updates)),
+        f"{name}/traced": (
+            "TRACED: ACCEL by regret, prediction errors and what learning on a level does for others",
+            _walker(easy, TRACED(_WALKER_BUFFER, edits=3, **_WALKER_TRACED), accel_updates),
+        ),
+        f"{name}/cenie": (
+            "CENIE: ACCEL that replays levels for their novelty to the student too",
+            _walker(easy, CENIE(replace(_WALKER_BUFFER, novelty=0.5), edits=3), accel_updates),
+        ),
         f"{name}/accel-dr": ("ACCEL from random terrain", _walker(full, accel, accel_updates)),
         f"{name}/paired": (
             "PAIRED: the teacher learns to maximise the regret between two students",
@@ -268,6 +282,19 @@ PRESETS: dict[str, tuple[str, Config]] = {
         "PAIRED: the teacher learns to maximise the regret between two students, 25 blocks",
         Config(_25_WALLS, PAIRED(_PLR_BUFFER, teacher=_WITH_MEMORY), updates=30_000),
     ),
+    "maze/paired-stable": (
+        "PAIRED with entropy bonuses, its two students imitating one another a little, 60 blocks",
+        Config(
+            _60_WALLS,
+            PAIRED(_PLR_BUFFER, teacher=replace(_WITH_MEMORY, ppo=PPO(entropy_coef=0.05))),
+            ppo=PPO(entropy_coef=0.005, imitation_coef=0.1),
+            updates=30_000,
+        ),
+    ),
+    "maze/paired-population": (
+        "PAIRED with three antagonists, of which the best on a level counts, 25 blocks",
+        Config(_25_WALLS, PAIRED(_PLR_BUFFER, teacher=_WITH_MEMORY, antagonists=3), updates=30_000),
+    ),
     "maze/minimax": (
         "Minimax: the teacher learns to make the student fail, 25 blocks",
         Config(_25_WALLS, Minimax(_PLR_BUFFER, teacher=_WITHOUT_MEMORY), ppo=PPO(entropy_coef=0.01), updates=30_000),
@@ -297,6 +324,22 @@ PRESETS: dict[str, tuple[str, Config]] = {
         "NCC: levels drawn from a distribution that climbs learnability, 60 blocks",
         Config(_SFL_MAZES, NCC(), StudentConfig(activation="relu"), _NCC_PPO, slots=256, updates=4577),
     ),
+    "maze/traced": (
+        "TRACED: ACCEL by regret, prediction errors and what learning on a level does for others",
+        Config(_EMPTY_MAZES, TRACED(_MAZE_BUFFER, model=Prediction(scale=10.0))),
+    ),
+    "maze/cenie": (
+        "CENIE: ACCEL that replays levels for their novelty to the student too",
+        Config(_EMPTY_MAZES, CENIE(replace(_MAZE_BUFFER, novelty=0.5))),
+    ),
+    "maze/accel-diverse": (
+        "ACCEL that replays levels for how unlike the others they are too",
+        Config(_EMPTY_MAZES, ACCEL(replace(_MAZE_BUFFER, novelty=0.3))),
+    ),
+    "maze/accel-extinction": (
+        "ACCEL that loses half of its levels every 1,000 student updates",
+        Config(_EMPTY_MAZES, ACCEL(_MAZE_BUFFER, extinction_every=1000)),
+    ),
     "maze/demo": ("ACCEL on 7×7 mazes, small enough for a laptop: what `tutelage demo` trains", _DEMO),
     **_lava_presets("dr", "domain randomisation, lava or not by a coin (†)", _LAVA, DR(_LAVA_PLR_BUFFER)),
     "lava/dr-uniform": ("domain randomisation, 0–20 lava tiles (‡)", _lava(_UNIFORM_LAVA, DR(_LAVA_PLR_BUFFER))),
@@ -317,6 +360,14 @@ PRESETS: dict[str, tuple[str, Config]] = {
         LearnedEditor(_LAVA_BUFFER, editor=_WITHOUT_MEMORY),
     ),
     "lava/accel-random": ("ACCEL from empty rooms, random edits", _lava(_EMPTY_LAVA, ACCEL(_LAVA_BUFFER))),
+    "lava/traced": (
+        "TRACED from empty rooms, random edits",
+        _lava(_EMPTY_LAVA, TRACED(_LAVA_BUFFER, model=Prediction(scale=0.0))),
+    ),
+    "lava/cenie": (
+        "CENIE from empty rooms, random edits",
+        _lava(_EMPTY_LAVA, CENIE(replace(_LAVA_BUFFER, novelty=0.5))),
+    ),
     "lava/small": ("ACCEL from empty rooms with a small student: minutes on a laptop's CPU", _LAVA_SMALL),
     **_walker_presets("bipedal", WalkerDomain, accel_updates=30_000),
     **_walker_presets("bipedal-poet", PoetDomain, accel_updates=50_000),

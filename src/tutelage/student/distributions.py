@@ -99,6 +99,17 @@ def distribution(actions: Discrete | Box, parameters: Float[Array, "*batch n"], 
     return Gaussian(parameters, jnp.broadcast_to(log_std, parameters.shape))
 
 
+def divergence(p: Distribution, q: Distribution) -> Float[Array, "*batch"]:
+    """KL(p ‖ q), of two distributions of one kind."""
+    if isinstance(p, Categorical) and isinstance(q, Categorical):
+        log_p, log_q = jax.nn.log_softmax(p.logits), jax.nn.log_softmax(q.logits)
+        return jnp.sum(jnp.exp(log_p) * (log_p - log_q), axis=-1)
+    assert isinstance(p, Gaussian), "what is certain has no divergence"
+    assert isinstance(q, Gaussian), "distributions of two kinds have no divergence"
+    apart = (p.mean - q.mean) ** 2 + jnp.exp(2 * p.log_std)
+    return jnp.sum(q.log_std - p.log_std + 0.5 * apart * jnp.exp(-2 * q.log_std) - 0.5, axis=-1)
+
+
 def noise(key: Key[Array, ""], actions: Discrete | Box, shape: tuple[int, ...]) -> Float[Array, "*shape n"]:
     """What `sample` wants, for a batch of the given shape."""
     if isinstance(actions, Discrete):
@@ -116,3 +127,8 @@ def uniform(key: Key[Array, ""], actions: Discrete | Box, shape: tuple[int, ...]
 def width(actions: Discrete | Box) -> int:
     """How many numbers parametrise a distribution over `actions`."""
     return actions.n if isinstance(actions, Discrete) else actions.size
+
+
+def as_vectors(action: Array, actions: Discrete | Box) -> Float[Array, "*batch n"]:
+    """Actions as vectors of `width` numbers: one of them 1 and the others 0, or as they are."""
+    return jax.nn.one_hot(action, actions.n) if isinstance(actions, Discrete) else action

@@ -27,6 +27,7 @@ class Lesson(eqx.Module):
     episodes: Episodes
     advantage: Float[Array, "T P"]
     target: Float[Array, "T P"]
+    imitated: PyTree = None  # another student's distributions over actions `[T, P]`, where it is to be imitated
 
 
 Noted = Mapping[str, Float[Array, ""]]

@@ -179,8 +179,12 @@ class ActorCritic(eqx.Module):
     def evaluate(self, obs: Obs, start: Bool[Array, "T P"]) -> tuple[Distribution, Float[Array, "T P"]]:
         """A whole sequence from an empty memory."""
         with _precision(self.products):
-            features = jax.vmap(jax.vmap(self.encoder))(obs)
-            return self._heads(self.core.unroll(features, start))
+            return self._heads(self.features(obs, start))
+
+    def features(self, obs: Obs, start: Bool[Array, "T P"]) -> Float[Array, "T P H"]:
+        """What the heads are given, of a whole sequence from an empty memory."""
+        with _precision(self.products):
+            return self.core.unroll(jax.vmap(jax.vmap(self.encoder))(obs), start)
 
     def _heads(self, x: Float[Array, "*batch H"]) -> tuple[Distribution, Float[Array, "*batch"]]:
         return distribution(self.actions, self.actor(x), self.log_std), self.critic(x)[..., 0]
@@ -256,6 +260,11 @@ class Flatten(eqx.Module):
 
     def __call__(self, obs: Obs) -> Float[Array, " size"]:
         return jnp.concatenate([jnp.ravel(x).astype(jnp.float32) for x in jax.tree.leaves(obs)])
+
+
+def vectors(obs: Obs) -> Float[Array, "T P size"]:
+    """Observations `[T, P, …]` as vectors, by `Flatten`."""
+    return jax.vmap(jax.vmap(lambda one: Flatten.of(one)(one)))(obs)
 
 
 @dataclass(frozen=True)

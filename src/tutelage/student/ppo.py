@@ -14,6 +14,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, Key, PyTree
 
 from tutelage.env import Action, Obs
 from tutelage.student.controller import Controller
+from tutelage.student.distributions import divergence
 from tutelage.student.learning import Learner, Lesson
 from tutelage.student.nets import Student
 from tutelage.student.rollout import Rollout, TimeLimit, gae
@@ -52,6 +53,8 @@ class PPO:
     """Weight of the value loss."""
     entropy_coef: float = 0.0
     """Weight of the entropy bonus."""
+    imitation_coef: float = 0.0
+    """Weight of the divergence from the policy of another student, where the method has one to imitate."""
     normalise_returns: bool = False
     """Divide rewards by the running standard deviation of the discounted return, and clip them to ±10."""
     bootstrap: bool = False
@@ -69,8 +72,9 @@ class PPO:
             raise ValueError("`discount` must lie in (0, 1], and `gae_lambda` in [0, 1].")
         if self.learning_rate <= 0 or self.clip <= 0 or self.max_grad_norm <= 0:
             raise ValueError("`learning_rate`, `clip` and `max_grad_norm` must be positive.")
-        if self.adam_eps < 0 or self.value_coef < 0 or self.entropy_coef < 0:
-            raise ValueError("`adam_eps`, `value_coef` and `entropy_coef` must not be negative.")
+        for name in ("adam_eps", "value_coef", "entropy_coef", "imitation_coef"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"`{name}` must not be negative, as {getattr(self, name)} is.")
         if self.decay < 0:
             raise ValueError(f"`decay` must not be negative, as {self.decay} is.")
 
@@ -138,6 +142,7 @@ class PPO:
     ) -> tuple[Learner, dict[str, Float[Array, ""]]]:
         """`update` on one rollout."""
         batch = make_batch(lesson.rollout, lesson.advantage, lesson.target, self)
+        batch = replace(batch, imitated=lesson.imitated)
         learner, losses = update(key, learner, batch, self)
         return learner, {f"ppo/{name}": value for name, value in losses.items()}
 
@@ -160,6 +165,7 @@ class Batch(eqx.Module):
     value: Float[Array, "T P"]
     advantage: Float[Array, "T P"]
     target: Float[Array, "T P"]
+    imitated: PyTree = None
 
 
 def make_batch(r: Rollout, advantage: Float[Array, "T P"], target: Float[Array, "T P"], ppo: PPO) -> Batch:
@@ -170,7 +176,7 @@ def make_batch(r: Rollout, advantage: Float[Array, "T P"], target: Float[Array, 
 
 
 def loss(student: Student, batch: Batch, ppo: PPO) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-    """L = policy loss + c_v · value loss − c_e · entropy."""
+    """L = policy loss + c_v · value loss − c_e · entropy, + c_i · KL(π_other ‖ π) where another is imitated."""
     if ppo.normalise == "minibatch":
         batch = replace(batch, advantage=(batch.advantage - batch.advantage.mean()) / (batch.advantage.std() + 1e-8))
     policy, value = student.evaluate(batch.obs, batch.start)
@@ -181,6 +187,8 @@ def loss(student: Student, batch: Batch, ppo: PPO) -> tuple[Float[Array, ""], di
     value_loss = _value_loss(value, batch, ppo)
     entropy = policy.entropy().mean()
     total = policy_loss + ppo.value_coef * value_loss - ppo.entropy_coef * entropy
+    if batch.imitated is not None:
+        total += ppo.imitation_coef * divergence(batch.imitated, policy).mean()
     return total, {
         "policy_loss": policy_loss,
         "value_loss": value_loss,
