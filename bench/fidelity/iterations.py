@@ -24,7 +24,7 @@ from tutelage.envs.bipedal import TOLERANCE, Walker, WalkerState
 from tutelage.envs.bipedal.physics import velocity
 from tutelage.envs.bipedal.physics.ground import Ground
 from tutelage.envs.bipedal.physics.step import feel, problem, survey
-from tutelage.envs.bipedal.physics.velocity import ROUND, ROUNDS, Problem, Span
+from tutelage.envs.bipedal.physics.velocity import ROUNDS, Problem, Span
 from tutelage.envs.bipedal.run.moment import Moment, unpacked
 from tutelage.student.rollout import renewed
 
@@ -94,7 +94,7 @@ def compared(asked: Problem) -> tuple[jax.Array, jax.Array, jax.Array]:
     task, course = velocity.prepared(asked)
     at, made = velocity.at_first(course), 0
     for k in range(ROUNDS):
-        made += ROUND * at.going
+        made += velocity.length(k) * at.going
         at = velocity.rounds(partial(velocity.iterate, task), at, Span(k, k + 1, TOLERANCE))
     have, want = velocity.solution(task, at.course), velocity.solve_all(asked)
     return made, worst(have[0], want[0]), worst(have[1:], want[1:])

@@ -4,14 +4,16 @@ Joints have a motor, a limit and a point that keeps the two anchors together; co
 impulses, solved as a block. Impulses are accumulated and start from those of the step before.
 
 After a while, which contacts and limits push no longer changes, an iteration is a linear map, and what is left of its
-changes shrinks by the same share each time. So a walker's iterations end when a round of six changes by no more than a
-tolerance how fast it moves, in metres or radians a second, and how hard it presses on the ground, in newton seconds;
-what the rest of the 180 would still change at that rate is added. At least three rounds are made, and at a tolerance of
-0 all. (How hard is watched because two legs can share a load in many ways: how they do settles after velocities have.)
+changes shrinks by the same share each time. So a walker's iterations end after a round in which six of them change by
+no more than a tolerance how fast it moves, in metres or radians a second, and how hard it presses on the ground, in
+newton seconds; what the rest of the 180 would still change at that rate is added. Ten rounds are of six iterations, the
+others of 24; three are made in any case, and at a tolerance of 0 all. (How hard is watched because two legs can share a
+load in many ways: how they do settles after velocities have.)
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -39,9 +41,11 @@ from tutelage.envs.bipedal.physics.machine import InUse, fence, if_any, machine
 from tutelage.envs.bipedal.physics.tools import largest, where
 
 ITERATIONS = 180
-ROUND = 6  # iterations between two looks at whether they still change anything
-ROUNDS = ITERATIONS // ROUND
+EARLY, SHORT = 10, 6  # rounds, and iterations in each; to look after a round what still changes takes time
+LONG = 24  # iterations in a later round, as few walkers' end there
+ROUNDS = EARLY + (ITERATIONS - EARLY * SHORT) // LONG
 SURE = 3  # rounds that are made in any case
+SHRINKING = math.log(1e-3), math.log(0.99)  # the most and the least that changes may shrink from round to round
 
 Velocity = tuple[Num, ...]  # vx, vy, spin
 Velocities = tuple[Velocity, ...]
@@ -214,8 +218,13 @@ class Rounds(NamedTuple):
     """Where rounds of iterations have come to."""
 
     course: Course
-    change: Num  # by the last round
+    change: Num  # by six iterations, as they were in the last round
     going: Bool[Array, "..."]
+
+
+def length(k: Int[Array, ""] | int) -> Int[Array, ""]:
+    """How many iterations round k is."""
+    return jnp.where(k < EARLY, jnp.int32(SHORT), jnp.int32(LONG))
 
 
 def at_first(course: Course) -> Rounds:
@@ -251,9 +260,9 @@ def rounds(iterate: Callable[[Course], Course], at: Rounds, span: Span) -> Round
     at_once = at.change.size == 1 or span.last <= SURE  # none waits for another
 
     def one_round(k: Int[Array, ""], at: Rounds) -> Rounds:
-        course = lax.fori_loop(0, ROUND, lambda _, course: iterate(course), at.course)
+        course = lax.fori_loop(0, length(k), lambda _, course: iterate(course), at.course)
         course = course if at_once else where(at.going, course, at.course)
-        change = _change(course, at.course)
+        change = _change(course, at.course) * (SHORT / length(k).astype(jnp.float32))
         going = at.going & ((change > span.tolerance) | (k < SURE - 1))
         ends = at.going & ~going
         course = if_any(ends, lambda course: _carried_on(at, course, change, ends, k), course)
@@ -263,10 +272,16 @@ def rounds(iterate: Callable[[Course], Course], at: Rounds, span: Span) -> Round
 
 
 def _carried_on(at: Rounds, course: Course, change: Num, ends: Bool[Array, "..."], k: Int[Array, ""]) -> Course:
-    """For whom it ends: where the rounds that are left would lead to, if each changes as much less as this one did."""
-    share = jnp.clip(change / jnp.maximum(at.change, 1e-9), 1e-3, 0.99)
-    left = (ROUNDS - 1 - k).astype(jnp.float32)
-    far = jnp.where(ends, share * (1 - jnp.exp(left * jnp.log(share))) / (1 - share), 0.0)
+    """For whom it ends: where the iterations that are left would lead to, if what they change shrinks as it just did,
+    from the middle of one round to the middle of the next.
+    """
+    here, before = (length(number).astype(jnp.float32) for number in (k, k - 1))
+    shrinks = jnp.log(change / jnp.maximum(at.change, 1e-9)) * (2 * here / (here + before))
+    shrinks = jnp.clip(shrinks, *SHRINKING)  # in a round as long as this one
+    rounds = k.astype(jnp.float32)
+    left = jnp.where(k < EARLY, ITERATIONS // SHORT - 1 - rounds, ROUNDS - 1 - rounds)
+    share = jnp.exp(shrinks)
+    far = jnp.where(ends, share * (1 - jnp.exp(left * shrinks)) / (1 - share), 0.0)
     return jax.tree.map(lambda new, old: new + far * (new - old), course, at.course)
 
 
