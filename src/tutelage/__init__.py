@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # what _HOMES says, for who reads without running
     from tutelage.curricula.plr import PLR
     from tutelage.curricula.plr_parallel import ParallelPLR
     from tutelage.curricula.poet import POET
+    from tutelage.curricula.remidi import ReMiDi
     from tutelage.curricula.repaired import REPAIRED
     from tutelage.curricula.robust_plr import RobustPLR
     from tutelage.curricula.sfl import SFL
@@ -72,6 +73,7 @@ __all__ = [
     "ParallelACCEL",
     "ParallelPLR",
     "Prediction",
+    "ReMiDi",
     "RobustPLR",
     "Run",
     "StudentConfig",
@@ -103,6 +105,7 @@ _HOMES = {
     "ParallelPLR": "curricula.plr_parallel",
     "POET": "curricula.poet",
     "REPAIRED": "curricula.repaired",
+    "ReMiDi": "curricula.remidi",
     "RobustPLR": "curricula.robust_plr",
     "SFL": "curricula.sfl",
     "Teacher": "curricula.teacher",

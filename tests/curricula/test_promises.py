@@ -17,6 +17,7 @@ from curricula import (
     test_ncc,
     test_plr_parallel,
     test_poet,
+    test_remidi,
     test_sfl,
     test_traced,
 )
@@ -35,6 +36,7 @@ ON_SQUARE = {name: test_methods.METHODS[name] for name in ("dr", "plr", "robust-
     "ncc": test_ncc.METHOD,
     "alp-gmm": test_alp_gmm.METHOD,
     "traced": test_traced.METHOD,
+    "remidi": replace(test_remidi.METHOD, cycles_each=3),
     "cenie": replace(test_cenie.METHOD, window=16),
     "poet": test_poet.METHOD,
 }

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -187,3 +189,19 @@ def test_the_maze_student_has_the_papers_number_of_parameters():
 
     student = jax.eval_shape(preset("maze", "accel").classroom().new_student, jax.random.key(0))
     assert sum(x.size for x in jax.tree.leaves(student)) == 433_953
+
+
+@pytest.mark.parametrize("normalise", ["rollout", "minibatch"])
+def test_of_steps_that_do_not_count_nothing_is_learned(dense, normalise):
+    """The same loss and gradient as from a batch that never had them; a student without memory."""
+    ppo = PPO(normalise=normalise, entropy_coef=0.1)
+    batch = random_batch(dense)
+    counts = jnp.arange(6)[:, None] < jnp.array([[4, 4, 4, 4]])
+    few = jax.tree.map(lambda x: x[:4], batch)
+    losses = []
+    for b, given in ((batch, counts), (few, None)):
+        made = ppos.make_batch(rollout_of(b), b.advantage, b.target, ppo, given)
+        chosen = replace(b, advantage=made.advantage, counts=given)
+        losses.append(jax.value_and_grad(lambda s, chosen=chosen: ppos.loss(s, chosen, ppo)[0])(dense))
+    for a, b in zip(*map(jax.tree.leaves, losses), strict=True):
+        assert np.allclose(a, b, atol=1e-6)

@@ -403,6 +403,7 @@ def _offer(book: _Book, candidate: _Candidate, config: BufferConfig) -> tuple[_B
     here = (jnp.arange(capacity) == slot) & (merged | admitted)
     moved = jnp.where(candidate.same, slot, jnp.where(book.holder == slot, -1, book.holder))
     if novelty is not None:
+        assert candidate.novelty is not None, "a buffer that keeps novelties must be told them"
         new = jnp.where(merged | admitted, candidate.novelty, novelty.value[slot])
         novelty = novelty.put(slot, new, here)
     book = _Book(

@@ -28,7 +28,7 @@ from tutelage.curricula.scores import Evidence, Marks
 from tutelage.curricula.seeds import when
 from tutelage.curricula.state import State
 from tutelage.env import Obs
-from tutelage.student.distributions import Distribution, as_vectors, width
+from tutelage.student.distributions import as_vectors, width
 from tutelage.student.nets import vectors
 
 
@@ -98,9 +98,9 @@ class CENIE(ACCEL):
         s = s.note({"cenie/novelty": (jnp.where(there, novelty, 0.0).sum(), there.sum(dtype=jnp.float32))})
         return s, replace(marks, novelty=novelty)
 
-    def learn(self, room: Classroom, s: State, trial: Trial, imitated: Distribution | None = None) -> State:
+    def learn(self, room: Classroom, s: State, trial: Trial) -> State:
         """A student update; then what it was made of is experience, to which the mixture is fitted now and then."""
-        s, key = super().learn(room, s, trial, imitated).next_key()
+        s, key = super().learn(room, s, trial).next_key()
         key_pairs, key_fit = jax.random.split(key)
         every = self.pairs(room, trial.evidence).reshape(-1, s.own.pairs.shape[1])
         some = every[jax.random.permutation(key_pairs, len(every))[: self.taken]]

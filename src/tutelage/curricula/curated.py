@@ -35,6 +35,10 @@ class Trial(eqx.Module):
     evidence: Evidence
     target: Float[Array, "T P"]
     marks: Marks
+    imitated: Distribution | None = None
+    """What another student would have done at each step, where it is to be imitated."""
+    counts: Bool[Array, "T P"] | None = None
+    """The steps to learn from, where not all are."""
 
     @property
     def rollout(self) -> Rollout:
@@ -202,10 +206,11 @@ class Curated:
         """Levels drawn ahead for a slot; one that plays more episodes than this starts its queue again."""
         return 1 if self.after_episode == "repeat" else min(64, room.steps)
 
-    def learn(self, room: Classroom, s: State, trial: Trial, imitated: Distribution | None = None) -> State:
-        """One student update on a rollout; `imitated` is what another student would have done at each of its steps."""
+    def learn(self, room: Classroom, s: State, trial: Trial) -> State:
+        """One student update on a rollout."""
         s, key = s.next_key()
-        lesson = Lesson(trial.rollout, trial.episodes, trial.advantage, trial.target, imitated)
+        more = (trial.imitated, trial.counts)
+        lesson = Lesson(trial.rollout, trial.episodes, trial.advantage, trial.target, *more)
         learner, noted = room.learning.learn(key, s.learner, lesson)
         s = s.note({name: (value, jnp.ones(())) for name, value in noted.items()})
         return replace(s, learner=learner, updates=s.updates + 1, waits=jnp.zeros((), jnp.int32))

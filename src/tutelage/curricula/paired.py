@@ -75,7 +75,8 @@ class PAIRED(Taught):
 
         def attend(s: State, other: Learner) -> tuple[State, Trial]:
             s, trial = self.play(room, s, work.levels, "explore")
-            return self.learn(room, s, trial, self.imitated(room, other, trial)), trial
+            trial = replace(trial, imitated=self.imitated(room, other, trial))
+            return self.learn(room, s, trial), trial
 
         s, protagonist = attend(s, s.own.antagonist)
         s, antagonist = self.as_antagonist(s, partial(attend, other=s.learner))

@@ -23,6 +23,7 @@ from tutelage.curricula.paired import PAIRED
 from tutelage.curricula.plr import PLR
 from tutelage.curricula.plr_parallel import ParallelPLR
 from tutelage.curricula.poet import POET
+from tutelage.curricula.remidi import ReMiDi
 from tutelage.curricula.repaired import REPAIRED
 from tutelage.curricula.robust_plr import RobustPLR
 from tutelage.curricula.sfl import SFL
@@ -62,6 +63,7 @@ METHODS: dict[str, type[Curriculum]] = {
     "ncc": NCC,
     "traced": TRACED,
     "cenie": CENIE,
+    "remidi": ReMiDi,
     "alp-gmm": ALPGMM,
     "poet": POET,
 }
@@ -331,6 +333,15 @@ PRESETS: dict[str, tuple[str, Config]] = {
     "maze/cenie": (
         "CENIE: ACCEL that replays levels for their novelty to the student too",
         Config(_EMPTY_MAZES, CENIE(replace(_MAZE_BUFFER, novelty=0.5))),
+    ),
+    "maze/remidi": (
+        "ReMiDi: robust PLR with four buffers one after another, each for what the ones before leave open, 25 blocks",
+        Config(
+            replace(_25_WALLS, redraw_direction=False),
+            ReMiDi(replace(_MAZE_BUFFER, capacity=256, temperature=1.0), "maxmc"),
+            ppo=PPO(learning_rate=1e-3, decay=24_000, bootstrap=True),
+            updates=24_000,
+        ),
     ),
     "maze/accel-diverse": (
         "ACCEL that replays levels for how unlike the others they are too",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Protocol, runtime_checkable
 
 import equinox as eqx
-from jaxtyping import Array, Float, Key, PyTree
+from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from tutelage.student.rollout import Episodes, Rollout
 from tutelage.student.scaling import Scale
@@ -28,6 +28,7 @@ class Lesson(eqx.Module):
     advantage: Float[Array, "T P"]
     target: Float[Array, "T P"]
     imitated: PyTree = None  # another student's distributions over actions `[T, P]`, where it is to be imitated
+    counts: Bool[Array, "T P"] | None = None  # the steps to learn from, where not all are
 
 
 Noted = Mapping[str, Float[Array, ""]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Literal
 
 import equinox as eqx
@@ -10,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import lax
-from jaxtyping import Array, ArrayLike, Float, Int, Key, PyTree
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, PyTree
 
 from tutelage.env import Action, Obs
 from tutelage.student.controller import Controller
@@ -141,7 +142,7 @@ class PPO:
         self, key: Key[Array, ""], learner: Learner, lesson: Lesson
     ) -> tuple[Learner, dict[str, Float[Array, ""]]]:
         """`update` on one rollout."""
-        batch = make_batch(lesson.rollout, lesson.advantage, lesson.target, self)
+        batch = make_batch(lesson.rollout, lesson.advantage, lesson.target, self, lesson.counts)
         batch = replace(batch, imitated=lesson.imitated)
         learner, losses = update(key, learner, batch, self)
         return learner, {f"ppo/{name}": value for name, value in losses.items()}
@@ -166,44 +167,66 @@ class Batch(eqx.Module):
     advantage: Float[Array, "T P"]
     target: Float[Array, "T P"]
     imitated: PyTree = None
+    counts: Bool[Array, "T P"] | None = None
 
 
-def make_batch(r: Rollout, advantage: Float[Array, "T P"], target: Float[Array, "T P"], ppo: PPO) -> Batch:
+def make_batch(
+    r: Rollout,
+    advantage: Float[Array, "T P"],
+    target: Float[Array, "T P"],
+    ppo: PPO,
+    counts: Bool[Array, "T P"] | None = None,
+) -> Batch:
     """Advantages are normalised here, once over the whole rollout, unless each minibatch has its turn later."""
     if ppo.normalise == "rollout":
-        advantage = (advantage - advantage.mean()) / (advantage.std(ddof=1) + 1e-5)
-    return Batch(r.obs, r.action, r.start, r.log_prob, r.value, advantage, target)
+        advantage = _normal(advantage, counts, 1, 1e-5)
+    return Batch(r.obs, r.action, r.start, r.log_prob, r.value, advantage, target, counts=counts)
 
 
 def loss(student: Student, batch: Batch, ppo: PPO) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
     """L = policy loss + c_v · value loss − c_e · entropy, + c_i · KL(π_other ‖ π) where another is imitated."""
+    mean = partial(_mean, counts=batch.counts)
     if ppo.normalise == "minibatch":
-        batch = replace(batch, advantage=(batch.advantage - batch.advantage.mean()) / (batch.advantage.std() + 1e-8))
+        batch = replace(batch, advantage=_normal(batch.advantage, batch.counts, 0, 1e-8))
     policy, value = student.evaluate(batch.obs, batch.start)
     log_ratio = policy.log_prob(batch.action) - batch.log_prob
     ratio = jnp.exp(log_ratio)
     clipped = jnp.clip(ratio, 1 - ppo.clip, 1 + ppo.clip)
-    policy_loss = -jnp.minimum(ratio * batch.advantage, clipped * batch.advantage).mean()
-    value_loss = _value_loss(value, batch, ppo)
-    entropy = policy.entropy().mean()
+    policy_loss = -mean(jnp.minimum(ratio * batch.advantage, clipped * batch.advantage))
+    value_loss = mean(_value_loss(value, batch, ppo))
+    entropy = mean(policy.entropy())
     total = policy_loss + ppo.value_coef * value_loss - ppo.entropy_coef * entropy
     if batch.imitated is not None:
-        total += ppo.imitation_coef * divergence(batch.imitated, policy).mean()
+        total += ppo.imitation_coef * mean(divergence(batch.imitated, policy))
     return total, {
         "policy_loss": policy_loss,
         "value_loss": value_loss,
         "entropy": entropy,
-        "kl": (ratio - 1 - log_ratio).mean(),
-        "clip_fraction": (jnp.abs(ratio - 1) > ppo.clip).mean(dtype=jnp.float32),
+        "kl": mean(ratio - 1 - log_ratio),
+        "clip_fraction": mean((jnp.abs(ratio - 1) > ppo.clip).astype(jnp.float32)),
     }
 
 
-def _value_loss(value: Float[Array, "T P"], batch: Batch, ppo: PPO) -> Float[Array, ""]:
-    """½ mean max((V − R)², (V_clipped − R)²), or the mean Huber loss where the value is not clipped."""
+def _mean(x: Float[Array, "T P"], counts: Bool[Array, "T P"] | None) -> Float[Array, ""]:
+    """The mean, over the steps that count alone where they are told."""
+    return x.mean() if counts is None else jnp.where(counts, x, 0.0).sum() / jnp.maximum(counts.sum(), 1)
+
+
+def _normal(x: Float[Array, "T P"], counts: Bool[Array, "T P"] | None, ddof: int, eps: float) -> Float[Array, "T P"]:
+    """In units of the standard deviation from the mean."""
+    if counts is None:
+        return (x - x.mean()) / (x.std(ddof=ddof) + eps)
+    apart = x - _mean(x, counts)
+    square = jnp.where(counts, apart**2, 0.0).sum() / jnp.maximum(counts.sum() - ddof, 1)
+    return apart / (jnp.sqrt(square) + eps)
+
+
+def _value_loss(value: Float[Array, "T P"], batch: Batch, ppo: PPO) -> Float[Array, "T P"]:
+    """½ max((V − R)², (V_clipped − R)²), or the Huber loss where the value is not clipped."""
     if not ppo.clip_value:
-        return optax.huber_loss(value, batch.target).mean()
+        return optax.huber_loss(value, batch.target)
     near = batch.value + jnp.clip(value - batch.value, -ppo.clip, ppo.clip)
-    return 0.5 * jnp.maximum((value - batch.target) ** 2, (near - batch.target) ** 2).mean()
+    return 0.5 * jnp.maximum((value - batch.target) ** 2, (near - batch.target) ** 2)
 
 
 def policy_gradient_norm(student: Student, r: Rollout, advantage: Float[Array, "T P"]) -> Float[Array, " P"]:
