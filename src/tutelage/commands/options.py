@@ -20,6 +20,7 @@ from tutelage.runs.config import Config
 from tutelage.runs.settings import Setting, changed, plain, read_word, settings
 
 WIDEST = 100  # columns of help
+LONGEST = 56  # letters of a word that stands for a value
 
 
 @dataclass(frozen=True)
@@ -149,10 +150,17 @@ def _shown(setting: Setting) -> Shown:
     if get_origin(setting.kind) is Annotated:
         return next(x for x in get_args(setting.kind) if isinstance(x, Shown))
     kind = get_args(plain(setting.kind))[0] if _is_tuple(setting) else plain(setting.kind)
-    choices = get_args(kind) if get_origin(kind) is Literal else None
-    if choices:
-        return Shown(f"{{{','.join(map(str, choices))}}}")
+    if get_origin(kind) is Literal:
+        word = f"{{{','.join(map(str, get_args(kind)))}}}"
+        return Shown(word if len(word) <= LONGEST else "NAME")
     return Shown("TEXT" if kind is str else kind.__name__.upper())
+
+
+def _listed(setting: Setting) -> str:
+    """The choices, where they are too many for the word that stands for one."""
+    kind = plain(setting.kind)
+    many = get_origin(kind) is Literal and _shown(setting).word == "NAME"
+    return f" One of {', '.join(map(str, get_args(kind)))}." if many else ""
 
 
 def _is_tuple(setting: Setting) -> bool:
@@ -184,7 +192,7 @@ def _help(setting: Setting) -> str:
         text = f"on; off with {negated(setting.option)}" if default else "off"
     else:
         text = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
-    return f"{setting.help} (default: {text})".replace("%", "%%")
+    return f"{setting.help}{_listed(setting)} (default: {text})".replace("%", "%%")
 
 
 def _with_hyphens(word: str) -> str:
