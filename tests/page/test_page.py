@@ -254,6 +254,8 @@ def test_a_held_out_level_keeps_its_rules(browser, page):
     fragment = browser.ask("location.hash")
     entered(browser, page, fragment)
     assert browser.ask("location.hash") == fragment
+    browser.ask("document.querySelector('.skip').click()")
+    assert browser.ask("[location.hash, document.activeElement.id]") == [fragment, "room"]
     drag(browser, (16, 16), (15, 16), size=17)
     until(browser, "!location.hash.includes('anew')")
     assert browser.ask("location.hash").endswith("rules=FourRooms")

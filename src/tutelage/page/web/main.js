@@ -69,6 +69,7 @@ class House {
     this.nav = document.getElementById("rooms");
     if (this.held.rooms.length > 1) fill(this.nav, ...this.held.rooms.map((room) => el("a", { href: `#room=${room.kind}`, "data-kind": room.kind }, TITLES[room.kind])));
     fill(document.getElementById("files"), ...this.fileButtons());
+    document.querySelector(".skip").addEventListener("click", (event) => (event.preventDefault(), document.getElementById("room").focus()));
     addEventListener("hashchange", () => this.route());
     addEventListener("keydown", (event) => this.keyed(event));
     await this.route();
@@ -78,7 +79,7 @@ class House {
   async route() {
     const address = new URLSearchParams(location.hash.slice(1));
     if (address.toString() === this.shown) return;
-    const facts = this.held.rooms.find((room) => room.kind === address.get("room")) ?? this.held.rooms[0];
+    const facts = this.held.rooms.find((room) => room.kind === address.get("room")) ?? this.room?.facts ?? this.held.rooms[0];
     if (this.room?.facts === facts) return this.room.visit(address);
     this.room?.close();
     for (const link of this.nav.children) link.toggleAttribute("aria-current", link.dataset.kind === facts.kind);

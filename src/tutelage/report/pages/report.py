@@ -17,6 +17,7 @@ from tutelage.report.facts.runs import open_runs
 from tutelage.report.pages.binder import Binder
 from tutelage.report.pages.chapters import CHAPTERS, Chapter, Volume
 from tutelage.report.pages.html import Markup, document, element, facts, gap, join, marked, resource
+from tutelage.runs import students
 from tutelage.runs.flags import start_jax
 from tutelage.runs.run import Run
 from tutelage.runs.storage import write_atomically
@@ -80,10 +81,14 @@ def _write(gathered: Gathered, out: Path, film: str | None, on_chapter: Callable
 def _write_room(gathered: Gathered, out: Path) -> list[Comparison]:
     """Writes a page to play in with a run of each method, and says for which comparisons it has a room."""
     rooms = {c: [group.members[0].run for group in c.groups] for c in gathered.comparisons}
-    rooms = {c: [run for run in runs if run.checkpoints and ready(run.config)] for c, runs in rooms.items()}
+    rooms = {c: [run for run in runs if _has_students(run) and ready(run.config)] for c, runs in rooms.items()}
     if runs := [run for playable in rooms.values() for run in playable]:
         write_page(runs, out / ROOM)
     return [c for c, playable in rooms.items() if playable]
+
+
+def _has_students(run: Run) -> bool:
+    return bool(run.checkpoints) or students.are_there(run.path)
 
 
 def _part(volume: Volume, binder: Binder, on_chapter: Callable[[str], None], *, alone: bool) -> Markup:
