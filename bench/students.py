@@ -24,6 +24,7 @@ import tutelage as tut
 from tutelage.runs.bench import best_of, device_name, update_speed
 from tutelage.runs.evaluate import overall, write_csv
 from tutelage.runs.evaluations import Subject
+from tutelage.runs.sweep import changed, parse_setting
 from tutelage.student import ppo as ppos
 from tutelage.student.rollout import gae, rollout
 
@@ -44,6 +45,7 @@ def arguments() -> argparse.Namespace:
     learn.add_argument("out", type=Path)
     for stage in (speed, learn):
         stage.add_argument("--students", type=lambda names: names.split(","), default=list(STUDENTS))
+        stage.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", help="such as slots=4, to try it")
     speed.add_argument("--seeds", type=int, nargs="+", default=[1, 5])
     speed.add_argument("--updates", type=int, default=40)
     speed.add_argument("--parts", action="store_true")
@@ -53,12 +55,18 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def config_of(name: str, settings: list[str], **changes: int) -> tut.Config:
+    """The preset with a student, and with settings by name."""
+    given = {setting: values[0] for setting, values in map(parse_setting, settings)}
+    return changed(tut.preset("maze", "accel", student=STUDENTS[name], **changes), given)
+
+
 def speed(args: argparse.Namespace) -> None:
     """Prints a row of Markdown for each student and number of seeds."""
     print(f"On {device_name()}.\n\n| student | seeds | one student update | compiled in | rollout | back-propagation |")
     print("|---|---|---|---|---|---|")
     for name in args.students:
-        config = tut.preset("maze", "accel", student=STUDENTS[name])
+        config = config_of(name, args.set)
         for seeds in args.seeds:
             found = update_speed(config, seeds, updates=args.updates)
             parts = [f"{1e3 * seconds:.2f} ms" for seconds in part_seconds(config, seeds)] if args.parts else ["", ""]
@@ -69,6 +77,7 @@ def speed(args: argparse.Namespace) -> None:
 def part_seconds(config: tut.Config, seeds: int) -> tuple[float, float]:
     """What a rollout on new levels takes, and one pass of back-propagation over it."""
     room, ppo = config.classroom(), config.ppo
+    assert ppo is not None
     keys = random.split(random.key(0), seeds)
     students = jax.jit(jax.vmap(room.new_student))(keys)
     queue = jnp.arange(room.slots, dtype=jnp.int32)[:, None]
@@ -78,7 +87,7 @@ def part_seconds(config: tut.Config, seeds: int) -> tuple[float, float]:
         return rollout(key, room.env, student, levels, queue, room.steps)[0]
 
     def gradient(student, r):
-        batch = ppos.make_batch(r, *gae(r, discount=ppo.discount, gae_lambda=ppo.gae_lambda))
+        batch = ppos.make_batch(r, *gae(r, discount=ppo.discount, gae_lambda=ppo.gae_lambda), ppo)
         return jax.grad(lambda s: ppos.loss(s, batch, ppo)[0])(student)
 
     play, gradient = jax.jit(jax.vmap(play)), jax.jit(jax.vmap(gradient))
@@ -95,7 +104,7 @@ def learn(args: argparse.Namespace) -> None:
             run = tut.resume(path, on_progress=show, warn=print)
         else:
             changes = {"seeds": args.seeds, "updates": args.updates, "eval_every": 0, "archive_every": 0}
-            run = tut.train(tut.preset("maze", "accel", student=STUDENTS[name], **changes), path, on_progress=show)
+            run = tut.train(config_of(name, args.set, **changes), path, on_progress=show)
         results = run.evaluate(SUITE, episodes=args.episodes)
         write_csv(path / "evals" / Subject(SUITE, args.updates).file_name, results)
         solved = overall(results)["solved_rate"].text(3)

@@ -18,6 +18,7 @@ CONFIGS = {
     "lstm": tiny_maze(),
     "gru": tiny_maze(student=tut.StudentConfig(cell="gru", hidden=16, head=8)),
     "s5": tiny_maze(student=tut.StudentConfig(cell="s5", hidden=16, head=8)),
+    "transformer": tiny_maze(student=tut.StudentConfig(cell="transformer", hidden=16, head=8, window=8)),
     "lava": tut.preset("lava", "small"),
     "walker": tut.preset("bipedal", "accel"),
 }

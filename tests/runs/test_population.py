@@ -69,6 +69,7 @@ def test_a_member_takes_over_the_state_of_another_and_goes_on_from_it(tmp_path):
     assert run_of(folder, worse) == new.path, "from a checkpoint of its own it goes on where it stands"
     looked = Watch(folder).look()
     assert [(p.state, p.updates, p.score is not None) for p in looked] == [("finished", 30, True)] * 2
+    assert [p.why for p in looked] == ["", f"from {better} at {EVERY}"]
     assert left(looked) == []
 
 

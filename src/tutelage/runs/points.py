@@ -23,7 +23,7 @@ from tutelage.runs import checkpoint, history
 from tutelage.runs import sweep as sweeps
 from tutelage.runs.config import Config
 from tutelage.runs.lock import Occupied, is_held
-from tutelage.runs.storage import Damaged, parse_json, read, remove, write_atomically
+from tutelage.runs.storage import Damaged, parse_json, read, read_json, remove, write_atomically
 from tutelage.runs.train import OnProgress, train
 from tutelage.runs.trainer import Warn
 from tutelage.statistics import Summary
@@ -38,7 +38,7 @@ AGAIN = "~"  # before the number of a point's second run and of those after it; 
 
 @dataclass(frozen=True)
 class Point:
-    """How a point stands: its latest score on validation levels, and why it goes no further if it does not."""
+    """How a point stands: its latest score on validation levels, and why it goes no further or what it took over."""
 
     name: str
     state: State
@@ -189,10 +189,22 @@ class Watch:
         means = self.scores(name)
         score = means[-1][1] if means else None
         state, done, why = _state(self.folder, name, config)
+        why = why or _origin(run_of(self.folder, name))
         point = Point(name, state, max(done, self._follower(name).updates), config.updates, score, why)
         if state == "finished":
             self._over[name] = point
         return point
+
+
+def _origin(path: Path) -> str:
+    """Whose state a run began from, and when that was."""
+    if AGAIN not in path.name:
+        return ""
+    try:
+        start = Path(read_json(path / "config.json")["start"])
+    except (Damaged, KeyError, TypeError):
+        return ""
+    return f"from {start.parents[1].name} at {int(start.stem):,}"
 
 
 def _state(folder: Path, name: str, config: Config) -> tuple[State, int, str]:
