@@ -1,5 +1,7 @@
 """Students in engines: what they do and think is what JAX says, to rounding."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,15 +11,15 @@ import pytest
 from page.played import Called, leaves
 from tutelage.env import Discrete
 from tutelage.page import catalogue, engines
+from tutelage.runs.config import Config
 from tutelage.runs.presets import PRESETS
 from tutelage.student import distributions
 
 NAMES = ("maze/accel", "lava/small", "bipedal/accel")
 
 
-def check(name: str) -> None:
+def check(config: Config) -> None:
     """Steps one after another, each with the memory that JAX's student has of those before."""
-    config = PRESETS[name][1]
     env, design = config.env.env(), config.env.design()
     key = jax.random.key(1)
     student = catalogue.built(config, key)
@@ -57,10 +59,20 @@ def _act(student, memory, obs, start, noise):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_students(name: str) -> None:
-    check(name)
+    check(PRESETS[name][1])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["maze/demo", "lava/accel", "maze/sfl"])
 def test_large_students(name: str) -> None:
-    check(name)
+    check(PRESETS[name][1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", ["gru", "s5", "transformer"])
+def test_students_with_other_memories(cell: str, tmp_path, monkeypatch) -> None:
+    """No preset has them: their engines are made here."""
+    pytest.importorskip("ziglang")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    config = PRESETS["maze/demo"][1]
+    check(replace(config, student=replace(config.student, cell=cell, memory=True)))

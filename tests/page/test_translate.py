@@ -42,6 +42,7 @@ FUNCTIONS = {
     "types": (lambda x: (x.astype(jnp.uint8), x.astype(jnp.int16), x.view(jnp.float32) * 0, x > 9), BITS),
     "axes": (lambda x: (x.T, x[::-1], x[1:3, ::2], x.reshape(2, 10), jnp.expand_dims(x, 1)), WHOLE),
     "put together": (lambda x: (jnp.concatenate([x, x.T[:4, :1]], 1), jnp.stack([x, 2 * x], 1), jnp.pad(x, 2)), WHOLE),
+    "again and again": (lambda x: (lax.tile(x, (2, 3)), lax.tile(x.T, (1, 2)), lax.tile(x[0], (4,))), WHOLE),
     "gaps and cuts": (lambda x: lax.pad(x, jnp.int32(7), ((-1, 2, 1), (1, -2, 0))), WHOLE),
     "sums": (
         lambda x: (x.sum(), x.sum(0), x.max(1), x.min(), x.prod(1), jnp.cumsum(x, 1), lax.cumsum(x, 0, True)),

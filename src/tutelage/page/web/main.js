@@ -136,4 +136,10 @@ class House {
   }
 }
 
-new House(contents()).start();
+/** Says why nobody can play here, and lets the console know all of it. */
+function refuse(error) {
+  fill(document.getElementById("room"), el("p", { class: "lead bad", role: "alert" }, `This browser cannot open the rooms: ${error.message}`));
+  throw error;
+}
+
+new House(contents()).start().catch(refuse);

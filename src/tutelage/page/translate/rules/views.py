@@ -41,6 +41,14 @@ def reshaped(p: Program, eqn: Equation, x: Value) -> Value:
     return found
 
 
+@rule("tile")
+def tiled(p: Program, eqn: Equation, x: Value) -> Value:
+    """Several times side by side along each axis."""
+    pairs = list(zip(eqn.params["reps"], x.shape, x.strides, strict=True))
+    found = x.seen([n for reps, length, _ in pairs for n in (reps, length)], [n for *_, s in pairs for n in (0, s)])
+    return reshaped(p, eqn, found)
+
+
 @rule("transpose")
 def transposed(p: Program, eqn: Equation, x: Value) -> Value:
     """With its axes in another order."""
