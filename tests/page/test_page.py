@@ -108,6 +108,25 @@ def test_held_out_levels_are_played_by_their_suites_rules(page, run):
     assert drawn == crossings | {f"PerfectMaze{size}" for size in ("S", "M", "L", "XL")}
 
 
+def test_terrains_are_walked_by_their_suites_rules(page):
+    """Gymnasium's, POET's and the paper's; two levels may have one name."""
+    if not walkers():
+        pytest.skip("no walkers")
+    (room,) = [room for room in carried(page)[0]["rooms"] if room["kind"] == "bipedal"]
+    domain = walkers()[0].config.env
+    for suite, tests in zip(room["suites"], domain.suites().values(), strict=True):
+        envs = {test.name: test.env for test in tests}
+        for level in suite["levels"]:
+            env, rules = envs[level["of"]], room["rules"][level["rules"]]
+            assert (rules["limit"], rules["shaped"]) == (env.max_steps, env.rules != "hardcore")
+            functions = (engines.for_level(test, domain).functions for test in tests if test.name == level["of"])
+            assert rules["functions"]["reset"] == next(functions)["reset"]
+    assert {level["rules"] for suite in room["suites"] for level in suite["levels"] if level["of"] == "Rose1a"} == {
+        "own",
+        "Challenging",
+    }
+
+
 def test_weights_are_halved_where_that_only_rounds():
     weights = np.array([1.0, 1 / 3, 1e-9, -70.0], np.float32)
     small, half = halved(weights.tobytes())

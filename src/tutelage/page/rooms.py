@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import jax
@@ -21,6 +22,7 @@ from tutelage.page.catalogue import described, student_of
 from tutelage.page.engines import Found, Shipped
 from tutelage.page.records import Layout
 from tutelage.page.students import Guest, Learned, Place, fitting, halved, invited, learned
+from tutelage.page.translate.module import free_name
 from tutelage.runs.browse import Found as FoundLevel
 from tutelage.runs.browse import Holdings, best_of
 from tutelage.runs.config import Config
@@ -154,17 +156,23 @@ def _lava(domain: LavaDomain, cargo: Cargo) -> Facts:
 
 
 def _walker(domain: WalkerDomain, cargo: Cargo) -> Facts:
-    tests = {test.name: test for suite in domain.suites().values() for test in suite}
-    played = {name: _played_in(test.env) for name, test in tests.items()}
-    rules = {OWN: cargo.rules(engines.for_domain(domain))}
-    rules |= {name: cargo.rules(found) for name, found in played.items() if found is not None}
-    alike = {name: next(n for n in rules if _steps(rules[n]) == _steps(facts)) for name, facts in rules.items()}
-    suites = _suites(domain, lambda test: test.name in rules)
-    for suite in suites:
-        for level in suite["levels"]:
-            level["rules"] = alike[level["of"]]
-    used = {name: rules[name] for name in rules if name in alike.values()}
-    return {"parameters": domain.parameters, "rules": used, "suites": suites}
+    rules = {OWN: cargo.rules(engines.for_domain(domain)) | _shape(domain.env())}
+
+    def under(test: TestLevel) -> Facts:
+        found = _played_in(test.env)
+        assert found is not None
+        facts = cargo.rules(found) | _shape(test.env)
+        alike = next((name for name, x in rules.items() if _steps(x) == _steps(facts)), free_name(test.name, rules))
+        rules.setdefault(alike, facts)
+        return {"rules": alike}
+
+    suites = _suites(domain, lambda test: _played_in(test.env) is not None, under)
+    return {"parameters": domain.parameters, "rules": rules, "suites": suites}
+
+
+def _shape(env: Any) -> Facts:
+    """Whether a level's parameters make its obstacles."""
+    return {"shaped": env.rules != "hardcore"}
 
 
 def _played_in(env: Any) -> Found | None:
@@ -219,8 +227,8 @@ def _suites(
 ) -> list[Facts]:
     """The levels of the suites that fit a page, with what `under` says of the rules they are played by."""
     suites = {name: [test for test in suite if fits(test)] for name, suite in domain.suites().items()}
-    entries = {test.name: list(_drawn(domain, test, under)) for suite in suites.values() for test in suite}
-    found = {name: [entry for test in suite for entry in entries[test.name]] for name, suite in suites.items()}
+    entries = {test: list(_drawn(domain, test, under)) for test in dict.fromkeys(chain(*suites.values()))}
+    found = {name: [entry for test in suite for entry in entries[test]] for name, suite in suites.items()}
     return [{"name": name, "levels": levels} for name, levels in found.items() if levels]
 
 

@@ -93,6 +93,7 @@ export class WalkerRoom {
     this.sliders = new Sliders(this.facts.parameters, (genes, lasting) => this.drawn(genes, lasting));
     this.rose = new Rose(this.facts.parameters);
     this.hardness = el("p", { "aria-live": "polite" });
+    this.rules = el("p", { class: "note" });
     this.seed = el("input", { type: "number", min: 0, max: SEEDS - 1, step: 1, onchange: () => this.reseed(Number(this.seed.value)) });
     this.clock = new Clock(() => this.step(), (share) => this.frame(share));
     this.clock.rate = SECOND;
@@ -122,7 +123,7 @@ export class WalkerRoom {
     const left = el("div", { class: "stage" }, make, el("div", { class: "scenery" }, this.stage.map.canvas, this.stage.sheet.canvas),
       el("div", { class: "bar" }, this.transport.node, ticks),
       el("div", { class: "setting" },
-        card("This terrain", this.sliders.node, seed),
+        card("This terrain", this.sliders.node, seed, this.rules),
         card("Its rose", this.rose.sheet.canvas, this.hardness)));
     const right = el("div", { class: "side" }, card("Students", this.roster.node, this.progress));
     this.evolve = new Evolve(this);
@@ -194,7 +195,11 @@ export class WalkerRoom {
     this.rose.show(level.genes);
     this.seed.value = level.seed;
     const met = CHALLENGES.filter(([k, limit]) => level.genes[k] >= limit).length;
-    fill(this.hardness, level.rules === "own" ? el("b", {}, DIFFICULTIES[met]) : el("b", {}, "gymnasium's own obstacles, whatever the sliders say"), level.rules === "own" ? `, by ${met} of POET's 3 thresholds (the red rings)` : "");
+    const { shaped, limit } = this.facts.rules[level.rules];
+    const poet = [el("b", {}, DIFFICULTIES[met]), `, by ${met} of POET's 3 thresholds (the red rings)`];
+    fill(this.hardness, shaped ? poet : el("b", {}, "gymnasium's own obstacles, whatever the sliders say"));
+    const whose = level.rules === "own" ? "the run's rules" : `the rules of the held-out ${level.rules}`;
+    fill(this.rules, `By ${whose}, an episode ends after ${plural(limit, "step")}.`);
     this.walkers ??= new Cast(this.arena, this.record);
     this.recast();
     this.again();
