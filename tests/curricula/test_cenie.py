@@ -36,6 +36,7 @@ class Lopsided(Square):
         return jnp.where(jax.random.uniform(which) < 0.9, usual, rare)
 
 
+@pytest.mark.slow
 def test_what_the_student_rarely_meets_is_replayed_more():
     """Both methods draw from buffers with about a tenth of rare levels, and nothing is to be gained on any."""
     domain = tut.OwnDomain("lopsided", Signs(), Lopsided())

@@ -89,6 +89,7 @@ def test_novelty_is_the_mean_distance_to_the_nearest_others():
     assert not novelty(design, empty(jnp.zeros(2), CONFIG), levels).any(), "nothing is known, nothing is far"
 
 
+@pytest.mark.slow
 def test_diverse_buffers_are_more_diverse():
     """Planted: new levels lie near one point but for one in eight, and scores are all alike."""
     spread = {}
@@ -115,6 +116,7 @@ def test_an_extinction_leaves_a_random_share(share, left):
     assert int(some.next_id[0]) == FILLED
 
 
+@pytest.mark.slow
 def test_accel_goes_on_from_the_survivors():
     buffer = BufferConfig(capacity=24, min_fill=0.25, replay_rate=1.0)
     method = tut.ACCEL(buffer, edits=2, extinction_every=8, survivors=0.3)

@@ -108,6 +108,7 @@ def test_all_antagonists_learn_each_for_itself():
     assert (int(after.updates), int(after.cycles), int(after.rollouts)) == (1, 1, 1)
 
 
+@pytest.mark.slow
 def test_students_that_imitate_one_another_stay_alike():
     """From the same start; mean divergence on random levels after as many updates."""
     levels = jax.random.uniform(jax.random.key(0), (1, 200, 2), minval=-1)

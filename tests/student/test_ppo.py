@@ -205,3 +205,11 @@ def test_of_steps_that_do_not_count_nothing_is_learned(dense, normalise):
         losses.append(jax.value_and_grad(lambda s, chosen=chosen: ppos.loss(s, chosen, ppo)[0])(dense))
     for a, b in zip(*map(jax.tree.leaves, losses), strict=True):
         assert np.allclose(a, b, atol=1e-6)
+
+
+def test_another_student_is_imitated_by_the_divergence_from_its_policy():
+    """Its probabilities are 0.6 and 0.4 where the student's are 0.2 and 0.8."""
+    other = Categorical(jnp.broadcast_to(jnp.log(jnp.array([0.6, 0.4])), (2, 1, 2)))
+    ppo = PPO(imitation_coef=0.5)
+    more = ppos.loss(STUDENT, replace(BATCH, imitated=other), ppo)[0] - ppos.loss(STUDENT, BATCH, ppo)[0]
+    assert float(more) == pytest.approx(0.5 * (0.6 * np.log(0.6 / 0.2) + 0.4 * np.log(0.4 / 0.8)), abs=1e-6)

@@ -29,7 +29,7 @@ from tutelage.curricula.curated import Trial
 from tutelage.curricula.robust_plr import RobustPLR
 from tutelage.curricula.seeds import when
 from tutelage.curricula.state import State
-from tutelage.env import Env, Level
+from tutelage.env import Env, Level, Obs
 from tutelage.student.rollout import Rollout
 
 
@@ -114,7 +114,7 @@ def overlap(env: Env, levels: Level, there: Bool[Array, " E"], r: Rollout) -> Bo
     openings = jax.vmap(lambda level: env.reset(key, level))(levels)
     in_all = jax.vmap(lambda state, action: env.step(key, state, action), in_axes=(0, None))
 
-    def step(at: tuple[Level, Bool[Array, "P E"]], now: tuple[Array, ...]):
+    def step(at: tuple[Level, Bool[Array, "P E"]], now: tuple[Obs, Array, Array]):
         (state, seen), alike = at
         obs, action, start = now
         state, seen = jax.tree.map(lambda new, old: jnp.where(_wide(start, old), new, old), openings, (state, seen))
