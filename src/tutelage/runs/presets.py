@@ -335,9 +335,9 @@ PRESETS: dict[str, tuple[str, Config]] = {
         Config(_EMPTY_MAZES, CENIE(replace(_MAZE_BUFFER, novelty=0.5))),
     ),
     "maze/remidi": (
-        "ReMiDi: robust PLR with four buffers one after another, each for what the ones before leave open, 25 blocks",
+        "ReMiDi: robust PLR with four buffers one after another, each for what the ones before leave open, 60 blocks",
         Config(
-            replace(_25_WALLS, redraw_direction=False),
+            _SFL_MAZES,
             ReMiDi(replace(_MAZE_BUFFER, capacity=256, temperature=1.0), "maxmc"),
             ppo=PPO(learning_rate=1e-3, decay=24_000, bootstrap=True),
             updates=24_000,
