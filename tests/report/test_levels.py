@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -57,6 +59,11 @@ def test_a_tree_is_laid_out_without_crossings(pedigree) -> None:
     assert sorted(rows[leaf] for leaf in tree.leaves) == [0, 1, 2, 3]
     assert rows[1] == (rows[2] + rows[3]) / 2
     assert max(rows[6], rows[7]) < min(rows[4], rows[8]) or max(rows[4], rows[8]) < min(rows[6], rows[7])
+
+
+def test_a_tree_is_laid_out_whatever_generations_a_damaged_file_gives(pedigree) -> None:
+    wrong = dataclasses.replace(pedigree.admitted, generation=pedigree.admitted.generation[::-1])
+    assert Tree(Pedigree(wrong, 3), (8, 4, 6, 7)).rows() == Tree(pedigree, (8, 4, 6, 7)).rows()
 
 
 def test_an_inner_level_may_be_a_leaf_too(pedigree) -> None:

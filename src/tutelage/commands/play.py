@@ -40,7 +40,7 @@ def run(command: Play) -> None:
     page = command.out or command.runs[0] / "page.html"
     with terminal.status("writing the page"):
         write_page(runs, page, most=command.students)
-    if _has_screen() and webbrowser.open(page.resolve().as_uri()):
+    if _has_screen() and webbrowser.open(page.absolute().as_uri()):
         terminal.say(f"{page} is open in the browser.")
     else:
         terminal.say(f"Open {page} in a browser.")

@@ -112,8 +112,8 @@ class Tree:
             if line[-1] not in self.children:
                 heights[line[-1]] = float(taken)
                 taken += 1
-        inner = sorted(self.children, key=self.generation, reverse=True)
-        for level in inner:
+        depth = {level: n for line in self.lines for n, level in enumerate(line)}
+        for level in sorted(self.children, key=lambda level: depth[level], reverse=True):
             heights[level] = float(np.mean([heights[child] for child in self.children[level]]))
         return heights
 

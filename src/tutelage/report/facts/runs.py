@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -163,7 +164,7 @@ class Member:
 def open_runs(paths: Iterable[Path], domain: Domain | None = None) -> tuple[list[Run], list[str]]:
     """The runs among some directories, those on a domain of one's own too, and a sentence on each that is none."""
     runs, notes = [], []
-    for path in {path.resolve(): path for path in paths}.values():
+    for path in {os.path.realpath(path): path for path in paths}.values():
         try:
             runs.append(_opened(path, domain))
         except UNREADABLE as error:
@@ -186,7 +187,7 @@ def _opened(path: Path, domain: Domain | None) -> Run:
 
 def short_names(paths: Sequence[Path]) -> list[str]:
     """The last parts of each path, as many as tell it from the others."""
-    parts = [path.resolve().parts for path in paths]
+    parts = [Path(os.path.realpath(path)).parts for path in paths]
     for depth in range(1, max(map(len, parts), default=1)):
         names = ["/".join(p[-depth:]) for p in parts]
         if len(set(names)) == len(set(parts)):

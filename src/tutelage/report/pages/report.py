@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tutelage.env import Domain
 from tutelage.errors import UserError
-from tutelage.page.page import write_page
+from tutelage.page.page import page_of, write_page
 from tutelage.page.rooms import ready
 from tutelage.report import text
 from tutelage.report.facts import provenance
 from tutelage.report.facts.comparison import Comparison, Gathered, Group, gather
-from tutelage.report.facts.runs import open_runs
+from tutelage.report.facts.runs import UNREADABLE, Member, open_runs
 from tutelage.report.pages.binder import Binder
 from tutelage.report.pages.chapters import CHAPTERS, Chapter, Volume
 from tutelage.report.pages.html import Markup, document, element, facts, gap, join, marked, resource
@@ -80,15 +80,31 @@ def _write(gathered: Gathered, out: Path, film: str | None, on_chapter: Callable
 
 def _write_room(gathered: Gathered, out: Path) -> list[Comparison]:
     """Writes a page to play in with a run of each method, and says for which comparisons it has a room."""
-    rooms = {c: [group.members[0].run for group in c.groups] for c in gathered.comparisons}
-    rooms = {c: [run for run in runs if _has_students(run) and ready(run.config)] for c, runs in rooms.items()}
-    if runs := [run for playable in rooms.values() for run in playable]:
-        write_page(runs, out / ROOM)
-    return [c for c, playable in rooms.items() if playable]
+    rooms = {c: [g.members[0] for g in c.groups if _may_play(g.members[0])] for c in gathered.comparisons}
+    try:
+        _write_page(rooms, out / ROOM)
+    except UNREADABLE:  # the rest can be played in
+        rooms = {c: [member for member in members if _has_page(member)] for c, members in rooms.items()}
+        _write_page(rooms, out / ROOM)
+    return [c for c, members in rooms.items() if members]
 
 
-def _has_students(run: Run) -> bool:
-    return bool(run.checkpoints) or students.are_there(run.path)
+def _write_page(rooms: Mapping[Comparison, Sequence[Member]], page: Path) -> None:
+    if runs := [member.run for members in rooms.values() for member in members]:
+        write_page(runs, page)
+
+
+def _may_play(member: Member) -> bool:
+    return bool(member.checkpoints or students.are_there(member.run.path)) and ready(member.run.config)
+
+
+def _has_page(member: Member) -> bool:
+    """Whether a page can be made of what is left of a run."""
+    try:
+        page_of([member.run])
+    except UNREADABLE:
+        return False
+    return True
 
 
 def _part(volume: Volume, binder: Binder, on_chapter: Callable[[str], None], *, alone: bool) -> Markup:
