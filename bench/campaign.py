@@ -313,7 +313,8 @@ def keep_students(run: Any, updates: int) -> None:
     import jax
     import numpy as np
 
-    from tutelage.runs.storage import named_leaves, write_arrays
+    from tutelage.runs.leaves import named_leaves
+    from tutelage.runs.storage import write_arrays
 
     folder = run.path / "students" / f"{updates:08d}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -390,8 +391,9 @@ def export_students(run: Path, files: list[Path], to: Path) -> None:
     import numpy as np
 
     from tutelage.interop import hub
+    from tutelage.runs.leaves import fill
     from tutelage.runs.run import Run, state_template
-    from tutelage.runs.storage import fill, read_arrays
+    from tutelage.runs.storage import read_arrays
 
     config = Run(run).config
     read = {header["seed"]: (arrays, header["updates"]) for arrays, header in map(read_arrays, files)}

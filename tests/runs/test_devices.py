@@ -17,8 +17,8 @@ import tutelage as tut
 from toys import jumper, tiny_maze
 from tutelage.errors import UserError
 from tutelage.runs import devices
+from tutelage.runs.leaves import named_leaves
 from tutelage.runs.presets import METHODS
-from tutelage.runs.storage import named_leaves
 
 TESTS = Path(__file__).resolve().parents[1]
 OTHERS = ("lava/small", "lava/accel", "bipedal/accel", "bipedal/alp-gmm")

@@ -10,8 +10,9 @@ import tutelage as tut
 from toys import jumper
 from tutelage.errors import UserError
 from tutelage.runs import checkpoint, trainer
+from tutelage.runs.leaves import named_leaves
 from tutelage.runs.start import begin
-from tutelage.runs.storage import named_leaves, read_arrays
+from tutelage.runs.storage import read_arrays
 
 CONFIG = jumper(updates=10)
 

@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import PyTree
 
 from tutelage.errors import UserError, shown
-from tutelage.runs.storage import Damaged, fill, named_leaves, numbered, read_arrays, remove, write_arrays
+from tutelage.runs.leaves import fill, named_leaves
+from tutelage.runs.storage import Damaged, numbered, read_arrays, remove, write_arrays
 
 SUFFIX = ".safetensors"
 RENAMED = {".buffer.levels": ".buffer.level"}  # parts of arrays' names that older files have, and what they are today

@@ -71,6 +71,12 @@ def devices_of(run: Path) -> int:
     return found if type(found) is int and found > 0 else 1
 
 
+def first(run: Path) -> int:
+    """After how many student updates a run began: 0, but for one that began from another's checkpoint."""
+    begins = [line.get("updates") for line in read(run) if line.get("event") == "begin"]
+    return next((n for n in begins if type(n) is int), 0)
+
+
 def _latest(run: Path) -> dict[str, Any] | None:
     return next((line for line in reversed(read(run)) if line.get("event") == "begin"), None)
 

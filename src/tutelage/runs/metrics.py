@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -175,19 +176,40 @@ def rows_and_lost(path: Path) -> tuple[list[dict[str, Any]], int]:
     return rows, found.lost + len(found.rows) - len(rows)
 
 
-def truncate(path: Path, updates: int, warn: Callable[[str], None] = lambda text: None) -> None:
-    """Forgets the rows after a checkpoint. Lines that cannot be read go to a copy of the file, and that is said."""
+def truncate(path: Path, updates: int, warn: Callable[[str], None] = lambda text: None) -> list[dict[str, Any]]:
+    """Forgets the rows after a checkpoint, and returns those before. Lines that cannot be read go to a copy of the
+    file, and that is said.
+    """
     found = read_rows(path)
     both = [(row, line) for row, line in zip(found.rows, found.lines, strict=True) if _is_row(row)]
-    kept = [line for row, line in both if row["updates"] <= updates]
-    lost = found.lost + len(found.lines) - len(both)
+    kept = [(row, line) for row, line in both if row["updates"] <= updates]
+    lost = found.lost + len(found.lines) - len(both) + _is_lost(found.cut, updates)
     if lost:
         beside = copy_aside(path)
         word = "line" if lost == 1 else "lines"
         warn(f"{lost} {word} of {path.name} cannot be read and were left out; the file as it was is {beside.name}.")
-    data = b"".join(line + b"\n" for line in kept)
+    data = b"".join(line + b"\n" for _, line in kept)
     if path.exists() and read(path) != data:
         write_atomically(path, data)
+    return [row for row, _ in kept]
+
+
+def _is_lost(cut: bytes, updates: int) -> bool:
+    """Whether a line that was cut short is of an update that is not done again, or of nothing that is known.
+
+    One that is too short to tell has nothing in it; `check_whole` says if it is missed.
+    """
+    if match := re.match(rb'{"updates": (\d{1,18}),', cut):
+        return int(match[1]) <= updates
+    return not re.fullmatch(rb'{"updates": \d*', cut) and not b'{"updates": '.startswith(cut)
+
+
+def check_whole(rows: Sequence[Row], seeds: Sequence[int], updates: int, warn: Callable[[str], None]) -> None:
+    """Says if there are no rows of the checkpoint that a run goes on from, which are written before it."""
+    there = {row["seed"] for row in rows if row["updates"] == updates}
+    if missing := [seed for seed in seeds if seed not in there]:
+        of = "any seed" if len(missing) == len(seeds) else f"seed {missing[0]}"
+        warn(f"metrics.jsonl has no row of student update {updates:,} of {of}: what was logged up to there is lost.")
 
 
 def _is_row(row: Mapping[str, Any]) -> bool:

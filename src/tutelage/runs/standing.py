@@ -9,9 +9,8 @@ from typing import Literal
 from tutelage.env import Domain
 from tutelage.errors import UserError, reason
 from tutelage.runs import archive, checkpoint, students
+from tutelage.runs.claim import FOLDERS, is_free, is_left_over
 from tutelage.runs.run import Run
-
-FOLDERS = ("checkpoints", "levels", "evals")
 
 Kind = Literal["nothing", "begun", "going", "finished", "lost", "unreadable"]
 
@@ -54,21 +53,6 @@ def _look(path: Path, domain: Domain | None) -> Standing:
     return Standing("begun")
 
 
-def is_free(path: Path) -> bool:
-    """Whether a run may begin here: nothing is there, or what a start leaves that was cut off before its config."""
-    try:
-        entries = list(path.iterdir())
-    except FileNotFoundError:
-        return True
-    return all(_is_left_over(entry) for entry in entries)
-
-
-def _is_left_over(path: Path) -> bool:
-    if path.name in FOLDERS:
-        return path.is_dir() and not any(path.iterdir())
-    return path.name == ".lock" or (path.name.startswith(".") and path.name.endswith(".tmp"))
-
-
 def _to_lose(path: Path, *, inherits: bool) -> str | None:
     """What would be lost if the run began anew; not the levels that it inherits, which it writes first of all."""
     if students.are_there(path):
@@ -80,6 +64,6 @@ def _to_lose(path: Path, *, inherits: bool) -> str | None:
     for folder in FOLDERS:
         if folder == "levels" and inherits:
             continue
-        if (path / folder).is_dir() and any(not _is_left_over(p) for p in (path / folder).iterdir()):
+        if (path / folder).is_dir() and any(not is_left_over(p) for p in (path / folder).iterdir()):
             return f"files in {folder}/"
     return None

@@ -21,8 +21,9 @@ from tutelage.errors import UserError
 from tutelage.runs import archive, checkpoint
 from tutelage.runs.archive import Admitted
 from tutelage.runs.config import Config
+from tutelage.runs.leaves import fill, is_key
 from tutelage.runs.run import initial_state, state_template
-from tutelage.runs.storage import Damaged, fill, is_key, read_arrays
+from tutelage.runs.storage import Damaged, read_arrays
 
 STUDENT = ".learner.student"  # where the students are among the arrays of a checkpoint
 

@@ -17,13 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
-from jaxtyping import PyTree
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from tutelage.errors import UserError, reason, shown
+from tutelage.errors import UserError, reason
 
 FORMAT = "tutelage-1"
 LARGEST_TEXT = 2**26  # bytes of a JSON file that is read whole
@@ -266,7 +264,8 @@ class Rows:
 
     rows: list[dict[str, Any]]
     lines: list[bytes]
-    lost: int  # lines that cannot be read; the last one does not count if a kill may have cut it short
+    lost: int  # lines that cannot be read, but for one at the end that a kill may have cut short
+    cut: bytes = b""  # that one
 
 
 def read_rows(path: Path) -> Rows:
@@ -275,9 +274,10 @@ def read_rows(path: Path) -> Rows:
         *whole, rest = read(path).split(b"\n")
     except Missing:
         return Rows([], [], 0)
-    lines = [(_row(line), line) for line in [*whole, *([] if _is_cut(rest) else [rest])] if line.strip()]
+    cut = rest if _is_cut(rest) else b""
+    lines = [(_row(line), line) for line in [*whole, *([] if cut else [rest])] if line.strip()]
     found = [(row, line) for row, line in lines if row is not None]
-    return Rows([row for row, _ in found], [line for _, line in found], len(lines) - len(found))
+    return Rows([row for row, _ in found], [line for _, line in found], len(lines) - len(found), cut)
 
 
 def _is_cut(rest: bytes) -> bool:
@@ -343,40 +343,3 @@ def _checksum(tensors: Mapping[str, np.ndarray], header: str) -> str:
         digest.update(f"{name}:{a.dtype}:{a.shape}".encode(errors="surrogatepass"))
         digest.update(np.ascontiguousarray(a).tobytes())
     return digest.hexdigest()
-
-
-def named_leaves(tree: PyTree) -> dict[str, Any]:
-    """The leaves of a pytree by path; PRNG keys as their raw bits."""
-    leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
-    return {jax.tree_util.keystr(path): _raw(leaf) for path, leaf in leaves}
-
-
-def _raw(leaf: Any) -> Any:
-    return jax.random.key_data(leaf) if is_key(leaf) else leaf
-
-
-def is_key(leaf: Any) -> bool:
-    """Whether these are PRNG keys."""
-    return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def fill(template: PyTree, arrays: Mapping[str, np.ndarray]) -> PyTree:
-    """A pytree like `template` (arrays or shapes) with the named arrays in its places, or `Damaged`."""
-    paths, structure = jax.tree_util.tree_flatten_with_path(template)
-    names = [jax.tree_util.keystr(path) for path, _ in paths]
-    if set(names) != set(arrays):
-        odd = sorted(set(names) ^ set(arrays))[0]
-        raise Damaged(f"it belongs to another configuration: {shown(odd)} is on one side only")
-    return jax.tree.unflatten(
-        structure, [_restore(n, leaf, arrays[n]) for n, (_, leaf) in zip(names, paths, strict=True)]
-    )
-
-
-def _restore(name: str, like: Any, array: np.ndarray) -> Any:
-    expected = jax.eval_shape(jax.random.key_data, like) if is_key(like) else like
-    if array.shape != expected.shape or array.dtype != expected.dtype:
-        raise Damaged(
-            f"it belongs to another configuration: {name} is {array.dtype}{list(array.shape)} "
-            f"instead of {expected.dtype}{list(expected.shape)}"
-        )
-    return jax.random.wrap_key_data(jax.numpy.asarray(array)) if is_key(like) else jax.numpy.asarray(array)

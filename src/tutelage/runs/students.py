@@ -20,15 +20,8 @@ from tutelage.runs import config as configs
 from tutelage.runs import presets
 from tutelage.runs.checkpoint import Difference
 from tutelage.runs.config import Config
-from tutelage.runs.storage import (
-    Damaged,
-    fill,
-    make_folder,
-    named_leaves,
-    read_arrays,
-    write_arrays,
-    write_atomically,
-)
+from tutelage.runs.leaves import fill, named_leaves
+from tutelage.runs.storage import Damaged, make_folder, read_arrays, write_arrays, write_atomically
 
 FILE = "model.safetensors"
 LARGEST_HALF = float(np.finfo(np.float16).max)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tutelage.errors import UserError, reason
-from tutelage.runs import archive, checkpoint, history, metrics, presets, standing
+from tutelage.errors import UserError
+from tutelage.runs import archive, checkpoint, claim, history, metrics, presets, standing
 from tutelage.runs import config as configs
 from tutelage.runs.config import Config
 from tutelage.runs.flags import start_jax
@@ -22,7 +20,7 @@ from tutelage.runs.lock import Lock
 from tutelage.runs.run import Run, state_template
 from tutelage.runs.signals import Interrupted
 from tutelage.runs.start import Beginning, begin
-from tutelage.runs.storage import check_changeable, make_folder, put_aside, tidy, write_atomically
+from tutelage.runs.storage import check_changeable, put_aside, tidy, write_atomically
 from tutelage.runs.trainer import KEPT_CHECKPOINTS, Progress, Trainer, Warn
 
 OnProgress = Callable[[Progress], None]
@@ -46,15 +44,20 @@ def train(
     path = Path(out)
     config = configs.starting(config, start)
     start_jax(config.env)
-    if resume and not standing.is_free(path):
+    if resume and not claim.is_free(path):
         return _go_on(_same(path, config), config, on_progress, warn, devices)
-    _check_free(path)
+    claim.check_free(path)
     trainer = Trainer(config, path, on_progress, warn, devices)
     trainer.check()
     beginning = begin(config, warn)
-    with _begun(path, config):
+    with claim.claimed(path, _file_of(config)):
         _run(trainer, beginning)
     return Run(path, config.env)
+
+
+def _file_of(config: Config) -> bytes:
+    """What `config.json` holds."""
+    return (json.dumps(configs.to_json(config, presets.method_name(config.method)), indent=2) + "\n").encode()
 
 
 def resume(
@@ -85,62 +88,6 @@ def _same(path: Path, config: Config) -> Run:
     return run
 
 
-def _check_free(path: Path) -> None:
-    try:
-        free = standing.is_free(path)
-    except OSError as error:
-        raise UserError(f"{path} cannot be made a run directory ({reason(error)}): choose another --out.") from error
-    if not free:
-        how = f"go on with `tutelage resume {shlex.quote(str(path))}`, or choose another --out."
-        raise UserError(f"{path} is already in use: {how}")
-
-
-@contextmanager
-def _begun(path: Path, config: Config) -> Iterator[None]:
-    """A new run directory, locked, with its config in it; if that cannot be written, nothing is left behind."""
-    existed = path.exists()
-    try:
-        make_folder(path)
-    except OSError as error:
-        if not existed:
-            _undo(path, existed)
-        raise UserError(f"{path} cannot be made a run directory ({reason(error)}): choose another --out.") from error
-    with Lock(path):
-        _check_free(path)  # another process may have been faster
-        try:
-            tidy(path)
-            _furnish(path)
-            _write_config(path, config)
-        except (Exception, KeyboardInterrupt):
-            _undo(path, existed)
-            raise
-        yield
-
-
-def _undo(path: Path, existed: bool) -> None:
-    """Removes what was made of a run directory, if its config is not in it."""
-    if (path / "config.json").exists():
-        return
-    for name in standing.FOLDERS:
-        with suppress(OSError):
-            (path / name).rmdir()
-    with suppress(OSError):
-        (path / ".lock").unlink(missing_ok=True)
-        if not existed:
-            path.rmdir()
-
-
-def _write_config(path: Path, config: Config) -> None:
-    data = configs.to_json(config, presets.method_name(config.method))
-    write_atomically(path / "config.json", (json.dumps(data, indent=2) + "\n").encode())
-
-
-def _furnish(path: Path) -> None:
-    """The folders of a run; empty ones are lost where runs are copied file by file."""
-    for folder in standing.FOLDERS:
-        make_folder(path / folder)
-
-
 def _go_on(run: Run, config: Config, on_progress: OnProgress, warn: Warn, devices: int) -> Run:
     with Lock(run.path):
         beginning = _newest(run, warn)
@@ -155,8 +102,10 @@ def _go_on(run: Run, config: Config, on_progress: OnProgress, warn: Warn, device
         trainer.check()
         _check_changeable(run.path)
         if config != run.config:
-            _write_config(run.path, config)
-        _forget_after(run.path, updates, warn)
+            write_atomically(run.path / "config.json", _file_of(config))
+        rows = _forget_after(run.path, updates, warn)
+        if updates > history.first(run.path):
+            metrics.check_whole(rows, run.config.all_seeds, updates, warn)
         _run(trainer, beginning)
     return Run(run.path, run.domain)
 
@@ -174,25 +123,29 @@ def _newest(run: Run, warn: Warn) -> Beginning:
 
 def _check_changeable(path: Path) -> None:
     """Refuses a run that could not be gone on with, while it is as it was."""
-    for name in standing.FOLDERS:
+    for name in claim.FOLDERS:
         if os.path.lexists(path / name) and not (path / name).is_dir():
             raise UserError(f"{path / name} is not a folder.")
-    for name in ("", *standing.FOLDERS, "metrics.jsonl", history.FILE):
+    for name in ("", *claim.FOLDERS, "metrics.jsonl", history.FILE):
         check_changeable(path / name)
     metrics.rows_of(path / "metrics.jsonl")
+    history.read(path)
     archive.segments(path / "levels")
 
 
-def _forget_after(path: Path, updates: int, warn: Warn) -> None:
-    """What comes after a checkpoint is done again; damaged checkpoints are kept under another name."""
-    for folder in (path, *(path / name for name in standing.FOLDERS[:2])):
+def _forget_after(path: Path, updates: int, warn: Warn) -> list[dict[str, Any]]:
+    """What comes after a checkpoint is done again; damaged checkpoints are kept under another name. Returns the rows of
+    metrics from before.
+    """
+    for folder in (path, *(path / name for name in claim.FOLDERS[:2])):
         tidy(folder)
-    _furnish(path)
+    claim.furnish(path)
     for later in checkpoint.available(path / "checkpoints"):
         if later > updates:
             put_aside(checkpoint.path_of(path / "checkpoints", later))
-    metrics.truncate(path / "metrics.jsonl", updates, warn)
+    rows = metrics.truncate(path / "metrics.jsonl", updates, warn)
     archive.drop_after(path / "levels", updates)
+    return rows
 
 
 def _run(trainer: Trainer, beginning: Beginning) -> None:
