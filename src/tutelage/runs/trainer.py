@@ -119,6 +119,7 @@ class Trainer:
         self.room, self._advance, self._survey = programs(config, device_count)
         self.requests = Requests()
         self._tally = _Tally()
+        self._stopped = 0  # student updates at the last stop
         self._idle = 0  # calls of the compiled program without a student update or a new level
         self._latest: dict[str, float] = {}
         self._began: float | None = None  # when the first call came back: compiling must not count
@@ -141,6 +142,7 @@ class Trainer:
     def train(self, beginning: Beginning, sinks: list[metrics.Sink]) -> None:
         """From where it begins or goes on to the run's last student update, or to the first stop after a signal."""
         state, done = placed(beginning.state, self.devices), beginning.updates
+        self._stopped = done
         self.on_progress(self._progress(state))  # before anything is compiled
         if not checkpoint.available(self.path / "checkpoints"):
             self._tally.admitted += [] if beginning.levels is None else [beginning.levels]
@@ -148,13 +150,13 @@ class Trainer:
         while done < self.config.updates:
             target = self._next_stop(done)
             state = self._reach(state, target)
-            self._log(state, done, target, sinks)  # at every stop: what a row covers must not depend on a resume
+            self._log(state, target, sinks)  # at every stop: what a row covers must not depend on a resume
             if self.config.track.to != "none" and self._due(self.config.checkpoint_every, target):
                 self._show_levels(state, target, sinks)
             due = self._due(self.config.checkpoint_every, target) or self._due(self.config.archive_every, target)
             if due or self.requests.received:
                 self._checkpoint(state, target)
-            done = target
+            done = self._stopped = target
             if self.requests.received and done < self.config.updates:
                 raise self._interrupted(self.requests.received, done)
 
@@ -167,14 +169,15 @@ class Trainer:
         while int(state.updates.min()) < target:
             state = self._advance(state.with_log(None), jnp.asarray(target, jnp.int32))
             assert state.log is not None
-            self._tally.add(jax.device_get(state.log), self.seeds)
+            log = jax.device_get(state.log)
+            self._tally.add(log, self.seeds)
             state = state.with_log(None)
-            self._watch(state)
+            self._watch(state, log)
             self._start_clock(state)
             self.on_progress(self._progress(state))
         return state
 
-    def _watch(self, state: State) -> None:
+    def _watch(self, state: State, log: Log) -> None:
         """Says why nothing comes of a training, where that can be told."""
         name, totals = self.config.env.name, self._tally.totals
         if not any(totals[f"{phase}/length"][1].any() for phase in PHASES):
@@ -182,14 +185,28 @@ class Trainer:
                 f"The env {name!r} ends no episodes: none was over after {self.config.steps} steps, "
                 f"though its max_steps is {self.room.env.max_steps}."
             )
-        if not all(np.isfinite(totals[f"{phase}/return"][0]).all() for phase in PHASES):
+        if not self._all_finite("return"):
             raise UserError(f"The env {name!r} gives rewards that are not finite.")
+        if not self._all_finite("score"):
+            self._explain_scores(state, log)
         self._idle = 0 if len(self._tally.admitted[-1]) or int(state.updates.min()) else self._idle + 1
         if self._idle == IDLE_CALLS:
             self.warn(
                 f"For {IDLE_CALLS * CYCLES_PER_CALL} rollouts no level has come that the buffer lacks, and it is too "
                 "empty to learn from: a smaller --method.buffer.capacity or --method.buffer.min-fill may be needed."
             )
+
+    def _all_finite(self, what: str) -> bool:
+        """Whether what was noted of episodes or levels in each phase is finite."""
+        return all(np.isfinite(self._tally.totals[f"{phase}/{what}"][0]).all() for phase in PHASES)
+
+    def _explain_scores(self, state: State, log: Log) -> None:
+        """Why scores are not finite: the students have diverged, or an env gives what is not finite on some levels."""
+        updates, seeds = int(state.updates.min()), [{"seed": seed} for seed in self.seeds]
+        if (found := health.diverged(jax.device_get(self._survey(state)[1]), seeds)) is not None:
+            self._give_up(*found, state, updates)
+        health.try_env(self.config, health.unscored(log))
+        raise UserError(f"The scores of some levels ceased to be finite before student update {updates + 1:,}.")
 
     def _next_stop(self, done: int) -> int:
         c = self.config
@@ -214,7 +231,7 @@ class Trainer:
         elapsed = self._elapsed()
         return (self._env_steps(state) - self._before[1]) / elapsed if elapsed else 0.0
 
-    def _log(self, state: State, before: int, updates: int, sinks: list[metrics.Sink]) -> None:
+    def _log(self, state: State, updates: int, sinks: list[metrics.Sink]) -> None:
         buffer, finite = jax.device_get(self._survey(state))
         cycles, rollouts = np.asarray(state.cycles, np.int64), np.asarray(state.rollouts, np.int64)
         held_out = self._validate(state, updates)
@@ -230,18 +247,19 @@ class Trainer:
             sink.write(rows)
         self._tally.totals.clear()
         if (found := health.diverged(finite, rows)) is not None:
-            self._give_up(*found, before, updates)
+            self._give_up(*found, state, updates)
         self._latest |= {k: _seed_mean(rows, k) for k in rows[0]}
         self.on_progress(self._progress(state))
 
-    def _give_up(self, what: str, seed: int, before: int, updates: int) -> None:
+    def _give_up(self, what: str, seed: int, state: State, updates: int) -> None:
         """Ends a training that cannot come to anything, its last good checkpoint untouched."""
-        health.try_env(self.config)
+        place = self.seeds.index(seed)
+        health.try_env(self.config, health.held(jax.tree.map(lambda x: x[place], state.buffer)))
         kept = max(checkpoint.available(self.path / "checkpoints"), default="none")
         raise UserError(
-            f"Training has diverged: in seed {seed}, {what} ceased to be finite between student updates {before:,} "
-            f"and {updates:,}. A smaller --{self.room.learning.name}.learning-rate may help. The last good checkpoint "
-            f"is {kept}."
+            f"Training has diverged: in seed {seed}, {what} ceased to be finite between student updates "
+            f"{self._stopped:,} and {updates:,}. A smaller --{self.room.learning.name}.learning-rate may help. "
+            f"The last good checkpoint is {kept}."
         )
 
     def _show_levels(self, state: State, updates: int, sinks: list[metrics.Sink]) -> None:
