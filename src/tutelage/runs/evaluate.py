@@ -200,6 +200,7 @@ def write_csv(path: Path, results: Sequence[Result], warn: Callable[[str], None]
 
     What cannot be read as an evaluation is kept under another name, and that is said.
     """
+    make_folder(path.parent)
     try:
         if min((r.episodes for r in read_csv(path)), default=0) > max((r.episodes for r in results), default=0):
             return False
@@ -210,7 +211,6 @@ def write_csv(path: Path, results: Sequence[Result], warn: Callable[[str], None]
     rows = [[f.name for f in fields(Result)], *([*astuple(r)] for r in results)]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([_cell(x) for x in row] for row in rows)
-    make_folder(path.parent)
     write_atomically(path, text.getvalue().encode())
     return True
 

@@ -29,6 +29,8 @@ from tutelage.student.nets import Student
 
 T = TypeVar("T")
 
+FORMULAS = "=+-@\t\r"  # what a spreadsheet takes for the beginning of a formula
+
 
 @dataclass(frozen=True, init=False)
 class Run:
@@ -141,7 +143,8 @@ class Run:
             raise UserError(f"{file.parent}: {error}.") from error
         if not isinstance(data, list) or not data:
             raise UserError(f"{file} must hold a list of levels.")
-        levels = tuple(self._test_level(item, f"{file.name}[{n}]") for n, item in enumerate(data))
+        called = file.name.lstrip(FORMULAS)
+        levels = tuple(self._test_level(item, f"{called}[{n}]") for n, item in enumerate(data))
         contents = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
         return levels_name(file.stem, contents), levels
 
