@@ -1,6 +1,8 @@
 """A disk that fails: at one system call of a run's life, in one of the ways that disks do."""
 
+import errno
 import os
+import sys
 from pathlib import Path
 
 from tutelage.runs import storage
@@ -85,3 +87,47 @@ class FaultyDisk(storage.Disk):
     def make_folder(self, path: Path) -> None:
         self._fails(path)
         super().make_folder(path)
+
+
+class Unreadable(storage.Disk):
+    """Counts the calls by which files are read, and fails at one of them."""
+
+    def __init__(self, at: int):
+        self.at, self.calls = at, 0
+
+    def read(self, file: int, count: int) -> bytes:
+        self.calls += 1
+        if self.calls == self.at:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().read(file, min(count, 2**15))  # and never gives all at once
+
+
+class Watched(storage.Disk):
+    """Says of each change of files whether it came through the seam."""
+
+    EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink")
+
+    def __init__(self, folder: Path):
+        self.folder, self.inside, self.seen, self.past = str(folder), False, 0, []
+        for name in CHANGES:
+            setattr(self, name, self._passing(getattr(super(), name)))
+        sys.addaudithook(self._hear)  # which nothing takes away again
+
+    def _passing(self, call):
+        def passed(*args):
+            self.inside = True
+            try:
+                return call(*args)
+            finally:
+                self.inside = False
+
+        return passed
+
+    def _hear(self, event: str, args: tuple) -> None:
+        if not self.folder or event not in self.EVENTS or not str(args[0]).startswith(self.folder):
+            return
+        if event == "open" and not args[2] & (os.O_WRONLY | os.O_RDWR):
+            return
+        self.seen += self.inside
+        if not self.inside:
+            self.past.append((event, str(args[0])))

@@ -1,5 +1,6 @@
 """Whatever a disk does wrong, and whenever: the run goes on from what there is, and ends bit-identical."""
 
+import contextlib
 import errno
 import os
 import shutil
@@ -7,7 +8,7 @@ import shutil
 import pytest
 
 import tutelage as tut
-from runs.disks import FaultyDisk, PowerCut
+from runs.disks import FaultyDisk, PowerCut, Unreadable, Watched
 from toys import jumper
 from tutelage.runs import checkpoint, standing, storage
 
@@ -100,6 +101,35 @@ def test_a_resumption_that_fails_can_be_resumed(tmp_path, whole, monkeypatch):
         suffer(path, at, WAYS[n % len(WAYS)], monkeypatch)
         tut.train(config(), path, resume=True)
         assert contents(path) == whole[0]
+
+
+def test_a_resumption_that_cannot_read_something_can_be_resumed(tmp_path, whole, monkeypatch):
+    """An error at each reading once: it is said or passed over, and the next one ends as if nothing had been."""
+    begun, at, ended = tmp_path / "begun", 0, False
+    assert suffer(begun, whole[1] - 12, "lost", monkeypatch)
+    while not ended:
+        path, at = tmp_path / "run", at + 1
+        shutil.copytree(begun, path)
+        with monkeypatch.context() as patch:
+            patch.setattr(storage, "disk", disk := Unreadable(at))
+            with contextlib.suppress(tut.UserError, OSError):
+                tut.train(config(), path, resume=True)
+            ended = disk.calls < at
+        tut.train(config(), path, resume=True)
+        assert contents(path) == whole[0]
+        shutil.rmtree(path)
+    assert at > 10
+
+
+def test_nothing_of_a_run_changes_but_through_the_seam(tmp_path, monkeypatch):
+    """What the other tests let fail is all that there is, but for the lock, which holds nothing."""
+    disk = Watched(tmp_path / "run")
+    monkeypatch.setattr(storage, "disk", disk)
+    tut.train(config(), tmp_path / "run")
+    tut.resume(tmp_path / "run", domain=config().env, updates=UPDATES + 1)
+    disk.folder = ""
+    assert [(event, name) for event, name in disk.past if not name.endswith(".lock")] == []
+    assert disk.seen > 20
 
 
 def test_a_full_disk_leaves_no_run_directory_behind(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import dataclasses
 import errno
 import fcntl
+import json
 import os
 import random
 import re
@@ -10,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,41 +24,58 @@ from tutelage.runs import checkpoint, history, lock
 from tutelage.runs.signals import Interrupted
 
 UPDATES = 40
-KILLS = 10
+KILLS = 6
 
-# Trains or resumes; a thread pulls the plug a random while after training has begun.
-CHILD = """
-import os, random, signal, sys, threading, time
+# Trains or resumes in a process of its own for each line that it reads, before JAX has begun anything in this one; a
+# thread pulls the plug a random while after training has begun.
+NURSERY = """
+import json, os, signal, sys, threading, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from toys import jumper
 import tutelage as tut
+from tutelage.runs import train
 
-path, delay = Path(sys.argv[2]), float(sys.argv[3])
-config = jumper(updates=int(sys.argv[4]), log_every=2, checkpoint_every=3)
+config = jumper(updates=int(sys.argv[2]), log_every=2, checkpoint_every=3)
 
-def pull_the_plug():
-    time.sleep(delay)
-    os.kill(os.getpid(), signal.SIGKILL)
+def work(path, delay):
+    def pull_the_plug():
+        time.sleep(delay)
+        os.kill(os.getpid(), signal.SIGKILL)
 
-calls = []
-def on_progress(p):
-    calls.append(p)
-    if delay >= 0 and len(calls) == 2:  # the first comes before anything is compiled
-        threading.Thread(target=pull_the_plug, daemon=True).start()
+    calls = []
+    def on_progress(p):
+        calls.append(p)
+        if delay >= 0 and len(calls) == 2:  # the first comes before anything is compiled
+            threading.Thread(target=pull_the_plug, daemon=True).start()
 
-if (path / "config.json").exists():
-    tut.resume(path, domain=config.env, on_progress=on_progress)
-else:
-    tut.train(config, path, on_progress=on_progress)
+    train.train(config, path, resume=True, on_progress=on_progress)
+
+for line in sys.stdin:
+    path, delay = json.loads(line)
+    if (process := os.fork()) == 0:
+        work(Path(path), delay)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
 """
 
 
-def run_child(path: Path, delay: float) -> int:
+@pytest.fixture
+def run_child() -> Iterator[Callable[[Path, float], int]]:
+    """Trains until it ends, or until so many seconds after it has begun; the exit code."""
     tests = str(Path(__file__).resolve().parents[1])
-    return subprocess.run(
-        [sys.executable, "-c", CHILD, tests, str(path), str(delay), str(UPDATES)], check=False
-    ).returncode
+    words = [sys.executable, "-c", NURSERY, tests, str(UPDATES)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as nursery:
+        assert nursery.stdin
+        assert nursery.stdout
+
+        def run(path: Path, delay: float) -> int:
+            nursery.stdin.write(json.dumps([str(path), delay]) + "\n")
+            nursery.stdin.flush()
+            return int(nursery.stdout.readline())
+
+        yield run
+        nursery.stdin.close()
 
 
 def contents(path: Path) -> dict[str, object]:
@@ -70,7 +89,7 @@ def contents(path: Path) -> dict[str, object]:
     return found
 
 
-def test_a_run_killed_again_and_again_ends_bit_identical(tmp_path):
+def test_a_run_killed_again_and_again_ends_bit_identical(tmp_path, run_child):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert run_child(whole, -1) == 0
     rng = random.Random(0)
