@@ -21,8 +21,9 @@ from soak.calls import Call, memory
 from soak.kills import Nursery
 from soak.originals import Original
 
-LINE_EVERY, KILLS_EVERY = 5, 400  # harmed runs
-ENVS = {"maze": 7, "lava": 2, "bipedal": 1}  # how often each
+LINE_EVERY = 4  # harmed runs
+SHOWN_EVERY = 50  # harmed runs
+ENVS = {"maze": 8, "lava": 1, "bipedal": 1}  # how often each
 TOLD = 2  # examples of one fault that are printed
 
 
@@ -54,6 +55,22 @@ class Tally:
         clock = {"minutes": round((time.monotonic() - began) / 60, 1), "cpu_s": round(time.process_time())}
         print(json.dumps(facts | clock | {"resident_mb": round(memory())}), flush=True)
 
+    def keep(self, file: Path, following: int) -> None:
+        """Writes what was counted, and the number of the case that comes next."""
+        facts = {"following": following, "counts": self.counts, "faults": self.faults}
+        beside = file.with_name(f".{file.name}.new")
+        beside.write_text(json.dumps(facts | {"slowest": self.slowest, "largest": self.largest}))
+        beside.replace(file)
+
+    @staticmethod
+    def kept(file: Path) -> tuple[Tally, int]:
+        """What was counted before, and the case that comes next."""
+        if not file.exists():
+            return Tally(), 0
+        facts = json.loads(file.read_text())
+        following, parts = facts.pop("following"), {name: Counter(facts.pop(name)) for name in ("counts", "faults")}
+        return Tally(**parts, **{name: tuple(found) for name, found in facts.items()}), following
+
 
 @dataclass
 class Trial:
@@ -64,6 +81,7 @@ class Trial:
     nursery: Nursery | None = None
     envs: Mapping[str, int] = field(default_factory=lambda: ENVS)
     commands: Sequence[str] = harm.COMMANDS
+    most: int | None = None  # commands that are called on one run
     tally: Tally = field(default_factory=Tally)
     made: dict[str, Original] = field(default_factory=dict)
     whole: dict[str, dict[str, object]] = field(default_factory=dict)
@@ -86,7 +104,7 @@ class Trial:
         rng, env = self.random("run", n)
         original = self.original(env)
         with self.folder() as folder, harm.quickly(rng):
-            case = harm.suffer(rng, original, folder, self.commands)
+            case = harm.suffer(rng, original, folder, self.commands, self.most)
         self.tally.counts[f"runs {env}"] += 1
         for done in case.calls:
             self.tally.add(done)
@@ -106,9 +124,9 @@ class Trial:
             self.tally.complain(f"line {n}, {[a[:80] for a in done.args]}", done.fault)
 
     def kill(self, n: int) -> None:
-        """One training, killed again and again."""
+        """One training, killed again and again; of each env in turn."""
         assert self.nursery is not None
-        rng, env = self.random("kills", n)
+        rng, env = self.random("kills", n)[0], [*self.envs][n % len(self.envs)]
         if env not in self.whole:
             whole = self.home / f"{env}-whole"
             config = kills.write_config(env, self.home)
@@ -148,20 +166,31 @@ def main() -> int:
     parser.add_argument("--seed", default="0", help="whatever chooses the cases")
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--env", choices=[*ENVS], help="of one env alone")
+    parser.add_argument("--commands", type=int, help="call so many commands on each run; all, if not given")
+    parser.add_argument("--kills", type=int, default=300, help="harmed runs between trainings that are killed; 0: none")
+    parser.add_argument("--only-kills", type=int, default=0, help="kill so many trainings, and try nothing else")
+    parser.add_argument("--keep", type=Path, help="a file of counts, with which a trial that was ended goes on")
     options = parser.parse_args()
     began = time.monotonic()
+    tally, first = Tally(), options.first
+    if options.keep is not None:
+        options.keep = options.keep.absolute()
+        tally, first = Tally.kept(options.keep)
     with kills.nursery() as nursery, tempfile.TemporaryDirectory() as home:
         Path(home).chmod(0o755)
-        trial = Trial(options.seed, Path(home), nursery, {options.env: 1} if options.env else ENVS)
-        for n in range(options.first, options.first + options.runs):
+        envs = {options.env: 1} if options.env else ENVS
+        trial = Trial(options.seed, Path(home), nursery, envs, most=options.commands, tally=tally)
+        whats: list[tuple[int, Callable[[int], None]]] = [(1, trial.harm), (LINE_EVERY, trial.say)]
+        whats = [(1, trial.kill)] if options.only_kills else [*whats, (options.kills, trial.kill)]
+        for n in range(first, options.only_kills or options.first + options.runs):
             if time.monotonic() - began > 60 * options.minutes:
                 break
-            attempt(trial, trial.harm, n)
-            if n % LINE_EVERY == LINE_EVERY - 1:
-                attempt(trial, trial.say, n // LINE_EVERY)
-            if n % KILLS_EVERY == KILLS_EVERY - 1:
-                attempt(trial, trial.kill, n // KILLS_EVERY)
-            if n % 100 == 99:
+            for every, what in whats:
+                if every and n % every == every - 1:
+                    attempt(trial, what, n // every)
+            if options.keep is not None:
+                tally.keep(options.keep, n + 1)
+            if n % SHOWN_EVERY == SHOWN_EVERY - 1 or options.only_kills:
                 trial.tally.show(began)
         trial.tally.show(began)
     for fault, count in trial.tally.faults.most_common():

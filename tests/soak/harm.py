@@ -19,6 +19,7 @@ from soak.mutations import mutate
 from soak.originals import WANTED, Original
 from soak.promises import Entry, entries
 from tutelage.errors import UserError
+from tutelage.page import rooms
 from tutelage.report.pages import binder
 from tutelage.report.pages import report as reports
 from tutelage.report.plots.figure import Plate, Sketch
@@ -26,7 +27,8 @@ from tutelage.runs import storage
 
 NAMES = ["run", "run", "run", "q[/a]", "[bold]x", "a b", "ü\u2028", "-x", "x" * 200, "a\nb", "%s", "~"]
 NAMES.append(os.fsdecode(b"\xff"))  # bytes that are no text
-COMMANDS = ("levels", "lineage", "export", "play", "suite", "report", "resume")
+COMMANDS = ("levels", "lineage", "export", "hub", "page", "play", "suite", "report", "resume", "again")
+READING, GOING_ON = ("levels", "lineage", "export", "hub", "page"), ("resume", "again")
 
 
 @dataclass
@@ -55,15 +57,19 @@ def harm(rng: Random, original: Original, folder: Path) -> Harmed:
     return Harmed(run, done)
 
 
-def suffer(rng: Random, original: Original, folder: Path, commands: Sequence[str] = COMMANDS) -> Harmed:
-    """Harms a run, calls every command on it in some order, and checks what is promised after each."""
+def suffer(
+    rng: Random, original: Original, folder: Path, commands: Sequence[str] = COMMANDS, most: int | None = None
+) -> Harmed:
+    """Harms a run, calls every command on it in some order, or the first `most` of them, and checks what is promised
+    after each.
+    """
     case = harm(rng, original, folder)
     forbidden = any(h.startswith("forbidden") for h in case.harm)
     if forbidden:
         _give_away(folder)
     before = entries(case.run)
-    for command in rng.sample(commands, len(commands)):
-        if not _applies(command, original) or (command == "resume" and not _ends_soon(case.run, original)):
+    for command in rng.sample(commands, len(commands))[:most]:
+        if not _applies(command, original) or (command in GOING_ON and not _ends_soon(case.run, original)):
             continue
         done = call(*_words(command, case.run, original, folder), nobody=forbidden)
         after = entries(case.run)
@@ -79,6 +85,8 @@ def suffer(rng: Random, original: Original, folder: Path, commands: Sequence[str
 
 def _applies(command: str, original: Original) -> bool:
     """Whether an env has what a command takes."""
+    if command == "page":
+        return rooms.ready(original.config)
     return command != "suite" or original.suite is not None
 
 
@@ -88,10 +96,13 @@ def _words(command: str, run: Path, original: Original, folder: Path) -> tuple[o
         "levels": ("levels", at),
         "lineage": ("levels", at, "--lineage", 3),
         "export": ("levels", at, "--top", 2, "--json", folder / "out.json", "--png", folder / "png"),
+        "hub": ("export", at, "--hub", folder / "hub"),
+        "page": ("page", at, "--out", folder / "page.html"),
         "play": ("eval", at, "--levels", original.levels, "--episodes", 2),
         "suite": ("eval", at, "--suite", original.suite, "--episodes", 2),
         "report": ("report", at, original.finished, "--out", folder / "report"),
         "resume": ("resume", at),
+        "again": ("train", "--config", original.finished / "config.json", "--out", at, "--resume"),
     }[command]
 
 
@@ -124,22 +135,19 @@ def _broken(
     command: str, done: Call, case: Harmed, original: Original, before: dict[str, Entry], after: dict[str, Entry]
 ) -> Iterator[str]:
     """What was promised and is not so."""
+    forged = any(h.startswith("rewritten checkpoints") for h in case.harm)  # with the right checksum: nobody can know
     if command == "report":
         if done.code != 0:
             yield f"the other run was not reported: {done.said[-300:]}"
         yield from promises.untouched(before, after)
-    elif command in ("levels", "lineage", "export") or (done.code != 0):
+    elif command in READING or (done.code != 0 and not (forged and command in GOING_ON)):
         yield from promises.untouched(before, after)
     elif command in ("play", "suite"):
         yield from promises.after_evaluation(case.run, before, after)
     else:
         yield from promises.after_resuming(case.run, before, after)
-        wanted = tut.Run(case.run).config.updates
-        forged = any(
-            h.startswith("rewritten checkpoints") for h in case.harm
-        )  # with the right checksum: nobody can know
-        if wanted == WANTED and not forged:
-            yield from promises.ends_as_it_should(case.run, wanted, original.last)
+        if done.code == 0 and not forged and tut.Run(case.run).config.updates == WANTED:
+            yield from promises.ends_as_it_should(case.run, WANTED, original.last)
 
 
 def clear(folder: Path) -> None:

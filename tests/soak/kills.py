@@ -20,7 +20,7 @@ from tutelage.runs import checkpoint, presets
 from tutelage.runs import config as configs
 
 UPDATES = {"maze": 150, "lava": 150, "bipedal": 30}  # student updates, for some seconds of training
-MOST = 12  # kills of one training
+MOST = 8  # kills of one training
 PATIENCE = 300.0  # seconds until a training must have begun
 
 

@@ -24,10 +24,13 @@ WORDS = ["", "x", "q[/a]", "[bold]", "a\nb", "ü\u2028", "x" * 300, "x" * 5000, 
 WORDS += ["\x1b[31m", "\ud800", "%s", "{}", "$(x)", "=1+1", "true", "None", "maze", "accel", "sfl", "moon"]
 WORDS += ["maze/accel", "lava/small", "bipedal/accel"]
 FLAGS = {
-    "eval": ["--suite", "--levels", "--episodes", "--checkpoint", "--greedy", "--real", "--cvar", "--generator"],
+    "eval": ["--suite", "--levels", "--episodes", "--checkpoint", "--greedy", "--real", "--cvar", "--level", "--list"],
     "levels": ["--top", "--lineage", "--seed", "--checkpoint", "--png", "--json"],
     "report": ["--out", "--suite", "--film"],
-    "resume": [],
+    "resume": ["--updates", "--devices"],
+    "export": ["--hub", "--onnx", "--seed", "--checkpoint", "--half", "--licence"],
+    "page": ["--out", "--students"],
+    "sweep": ["--methods", "--grid", "--set", "--seeds", "--updates", "--engine", "--out"],
     "presets": [],
     "bench": ["--method", "--envs", "--seeds", "--updates"],
     "demo": ["--out", "--updates", "--seed"],
@@ -80,6 +83,7 @@ def _train(rng: Random, places: list[Path]) -> list[str]:
     name = rng.choice([n for n in sorted(presets.PRESETS) if n.startswith("bipedal") == slow])
     words = ["--config", _path(rng, places)] if rng.random() < 0.15 else name.split("/")
     words += ["--out", _path(rng, places)]
+    words += rng.choice([["--resume"], ["--devices", rng.choice(NUMBERS)], ["--yes"], ["--print-config"]] + [[]] * 8)
     known = settings(presets.PRESETS[name][1])
     for _ in range(rng.choice([0, 1, 1, 1, 2, 3])):
         option = rng.choice(sorted(known))
@@ -90,10 +94,12 @@ def _train(rng: Random, places: list[Path]) -> list[str]:
 
 def _other(rng: Random, command: str, places: list[Path]) -> list[str]:
     words = []
-    if command in ("eval", "levels", "report", "resume"):
+    if command in ("eval", "levels", "report", "resume", "export", "page"):
         words = [_path(rng, places) for _ in range(rng.choice([1, 1, 1, 1, 0, 2]))]
     if command in ("presets", "bench"):
         words = [rng.choice(WORDS)] * (rng.random() < 0.8)
+    if command == "sweep":  # nothing is trained
+        words = [rng.choice([*WORDS, "paper-maze", _path(rng, places)]), "--print-config"]
     if command in ("bench", "demo"):  # which would train for long if nothing were amiss
         words += ["--updates" if command == "demo" else "--envs", rng.choice(["0", "-1", "x", "", "nan", "9" * 400])]
     for _ in range(rng.choice([0, 1, 1, 2])):

@@ -182,7 +182,7 @@ def another(rng: Random, array: np.ndarray) -> np.ndarray:
         lambda: array.astype(np.float64),
         lambda: array.astype(np.int16),
         lambda: np.zeros_like(array),
-        lambda: np.full_like(array, -1),
+        lambda: np.full(array.shape, -1).astype(array.dtype),
         lambda: np.arange(array.size).reshape(array.shape).astype(array.dtype),
         lambda: np.full(array.shape, np.nan if array.dtype.kind == "f" else 1).astype(array.dtype),
         lambda: np.full(array.shape, np.inf if array.dtype.kind == "f" else 2**31 - 1).astype(array.dtype),

@@ -21,13 +21,15 @@ _STUDENT = tut.StudentConfig(memory=False, hidden=16, head=8)
 _CADENCE = dict(updates=WANTED, log_every=1, eval_every=0, checkpoint_every=1, archive_every=1)
 
 
-def _small(preset: str, env: dict[str, Any], slots: int, steps: int, **buffer: Any) -> tut.Config:
+def _small(
+    preset: str, env: dict[str, Any], slots: int, steps: int, student: tut.StudentConfig = _STUDENT, **buffer: Any
+) -> tut.Config:
     config = tut.preset(*preset.split("/"))
     return replace(
         config,
         env=replace(config.env, **env),
         method=replace(config.method, buffer=replace(config.method.buffer, **buffer)),
-        student=_STUDENT,
+        student=student,
         ppo=replace(config.ppo, epochs=1, minibatches=1),
         slots=slots,
         steps=steps,
@@ -38,7 +40,7 @@ def _small(preset: str, env: dict[str, Any], slots: int, steps: int, **buffer: A
 
 CONFIGS = {
     "maze": _small("maze/accel", dict(size=5, max_steps=20), 8, 24, capacity=24),
-    "lava": _small("lava/small", dict(max_steps=10), 4, 10, capacity=12, min_fill=0.2),
+    "lava": _small("lava/small", {}, 4, 100, tut.preset("lava", "small").student, capacity=12, min_fill=0.2),
     "bipedal": _small("bipedal/accel", dict(max_steps=8), 4, 10, capacity=12, min_fill=0.2),
 }
 
