@@ -27,8 +27,8 @@ def truncated(data: bytes) -> tuple[bytes, list[str], bytes | None]:
     with TemporaryDirectory() as folder:
         path, said = Path(folder) / "metrics.jsonl", []
         path.write_bytes(data)
-        rows = metrics.truncate(path, CHECKPOINT, said.append)
-        metrics.check_whole(rows, SEEDS, CHECKPOINT, said.append)
+        there = metrics.truncate(path, CHECKPOINT, said.append)
+        metrics.check_whole(there, SEEDS, CHECKPOINT, said.append)
         beside = path.with_suffix(".damaged")
         return path.read_bytes(), said, beside.read_bytes() if beside.exists() else None
 

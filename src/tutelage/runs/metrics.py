@@ -176,13 +176,17 @@ def rows_and_lost(path: Path) -> tuple[list[dict[str, Any]], int]:
     return rows, found.lost + len(found.rows) - len(rows)
 
 
-def truncate(path: Path, updates: int, warn: Callable[[str], None] = lambda text: None) -> list[dict[str, Any]]:
-    """Forgets the rows after a checkpoint, and returns those before. Lines that cannot be read go to a copy of the
-    file, and that is said.
+Place = tuple[int, int]
+"""The student update and the seed that a row is of."""
+
+
+def truncate(path: Path, updates: int, warn: Callable[[str], None] = lambda text: None) -> list[Place]:
+    """Forgets the rows after a checkpoint, and says of what those before are. Lines that cannot be read go to a copy of
+    the file, and that is said.
     """
-    found = read_rows(path)
-    both = [(row, line) for row, line in zip(found.rows, found.lines, strict=True) if _is_row(row)]
-    kept = [(row, line) for row, line in both if row["updates"] <= updates]
+    found = read_rows(path, _place)
+    both = [(place, line) for place, line in zip(found.rows, found.lines, strict=True) if place is not None]
+    kept = [(place, line) for place, line in both if place[0] <= updates]
     lost = found.lost + len(found.lines) - len(both) + _is_lost(found.cut, updates)
     if lost:
         beside = copy_aside(path)
@@ -191,7 +195,11 @@ def truncate(path: Path, updates: int, warn: Callable[[str], None] = lambda text
     data = b"".join(line + b"\n" for _, line in kept)
     if path.exists() and read(path) != data:
         write_atomically(path, data)
-    return [row for row, _ in kept]
+    return [place for place, _ in kept]
+
+
+def _place(row: Row) -> Place | None:
+    return (row["updates"], row["seed"]) if _is_row(row) else None
 
 
 def _is_lost(cut: bytes, updates: int) -> bool:
@@ -204,10 +212,10 @@ def _is_lost(cut: bytes, updates: int) -> bool:
     return not re.fullmatch(rb'{"updates": \d*', cut) and not b'{"updates": '.startswith(cut)
 
 
-def check_whole(rows: Sequence[Row], seeds: Sequence[int], updates: int, warn: Callable[[str], None]) -> None:
+def check_whole(there: Sequence[Place], seeds: Sequence[int], updates: int, warn: Callable[[str], None]) -> None:
     """Says if there are no rows of the checkpoint that a run goes on from, which are written before it."""
-    there = {row["seed"] for row in rows if row["updates"] == updates}
-    if missing := [seed for seed in seeds if seed not in there]:
+    known = set(there)
+    if missing := [seed for seed in seeds if (updates, seed) not in known]:
         of = "any seed" if len(missing) == len(seeds) else f"seed {missing[0]}"
         warn(f"metrics.jsonl has no row of student update {updates:,} of {of}: what was logged up to there is lost.")
 

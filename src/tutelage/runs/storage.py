@@ -11,7 +11,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -260,29 +260,38 @@ def _integer(text: str) -> int:
 
 @dataclass(frozen=True)
 class Rows:
-    """The lines of a file of JSON objects that can be read, as objects and as they stand there."""
+    """The lines of a file of JSON objects that can be read: what is wanted of each object, and as they stand there."""
 
-    rows: list[dict[str, Any]]
+    rows: list[Any]
     lines: list[bytes]
     lost: int  # lines that cannot be read, but for one at the end that a kill may have cut short
     cut: bytes = b""  # that one
 
 
-def read_rows(path: Path) -> Rows:
-    """Every line that is an object. A line is what ends with a line feed, whatever else is in it."""
+def read_rows(path: Path, pick: Callable[[dict[str, Any]], Any] = lambda row: row) -> Rows:
+    """Every line that is an object, of which `pick` is kept; long files are larger as objects than memory may be.
+
+    A line is what ends with a line feed, whatever else is in it.
+    """
     try:
         *whole, rest = read(path).split(b"\n")
     except Missing:
         return Rows([], [], 0)
     cut = rest if _is_cut(rest) else b""
-    lines = [(_row(line), line) for line in [*whole, *([] if cut else [rest])] if line.strip()]
-    found = [(row, line) for row, line in lines if row is not None]
-    return Rows([row for row, _ in found], [line for _, line in found], len(lines) - len(found), cut)
+    lines = [(_picked(line, pick), line) for line in [*whole, *([] if cut else [rest])] if line.strip()]
+    lost = sum(picked is None for picked, _ in lines)
+    found = [(picked[0], line) for picked, line in lines if picked is not None]
+    return Rows([row for row, _ in found], [line for _, line in found], lost, cut)
 
 
 def _is_cut(rest: bytes) -> bool:
     """Whether what follows the last line feed is the beginning of an object, as a kill leaves it."""
     return rest.startswith(b"{") and _row(rest) is None
+
+
+def _picked(line: bytes, pick: Callable[[dict[str, Any]], Any]) -> tuple[Any] | None:
+    row = _row(line)
+    return None if row is None else (pick(row),)
 
 
 def _row(line: bytes) -> dict[str, Any] | None:

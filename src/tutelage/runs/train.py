@@ -20,7 +20,7 @@ from tutelage.runs.lock import Lock
 from tutelage.runs.run import Run, state_template
 from tutelage.runs.signals import Interrupted
 from tutelage.runs.start import Beginning, begin
-from tutelage.runs.storage import check_changeable, put_aside, tidy, write_atomically
+from tutelage.runs.storage import check_changeable, put_aside, read_rows, tidy, write_atomically
 from tutelage.runs.trainer import KEPT_CHECKPOINTS, Progress, Trainer, Warn
 
 OnProgress = Callable[[Progress], None]
@@ -128,14 +128,14 @@ def _check_changeable(path: Path) -> None:
             raise UserError(f"{path / name} is not a folder.")
     for name in ("", *claim.FOLDERS, "metrics.jsonl", history.FILE):
         check_changeable(path / name)
-    metrics.rows_of(path / "metrics.jsonl")
+    read_rows(path / "metrics.jsonl", len)
     history.read(path)
     archive.segments(path / "levels")
 
 
-def _forget_after(path: Path, updates: int, warn: Warn) -> list[dict[str, Any]]:
-    """What comes after a checkpoint is done again; damaged checkpoints are kept under another name. Returns the rows of
-    metrics from before.
+def _forget_after(path: Path, updates: int, warn: Warn) -> list[metrics.Place]:
+    """What comes after a checkpoint is done again; damaged checkpoints are kept under another name. Says of what
+    the rows of metrics before are.
     """
     for folder in (path, *(path / name for name in claim.FOLDERS[:2])):
         tidy(folder)
