@@ -52,10 +52,14 @@ def test_labels_name_as_many_settings_as_it_takes(tmp_path) -> None:
 def test_a_directory_that_is_no_run_is_said(three_runs, tmp_path) -> None:
     (tmp_path / "config.json").write_text("{")
     path = three_runs["dr"].path
-    runs, notes = open_runs([path, tmp_path / "nowhere", tmp_path, path / ".." / "dr"])
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    none = [tmp_path / "nowhere", tmp_path, tmp_path / "loop", Path("\ud800")]
+    runs, notes = open_runs([path, *none, path / ".." / "dr"])
     assert [run.path for run in runs] == [path / ".." / "dr"]
     assert "nowhere is not a run" in notes[0]
     assert "cannot be read as a run configuration" in notes[1]
+    assert all("is not a run" in note for note in notes[2:])
+    assert len(notes) == len(none)
 
 
 def test_what_is_amiss_is_said_in_a_sentence(three_runs, tmp_path) -> None:

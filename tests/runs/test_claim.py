@@ -12,6 +12,7 @@ from random import Random
 
 import pytest
 
+from tutelage.errors import UserError
 from tutelage.runs import claim
 
 RACER = Path(__file__).with_name("racer.py")
@@ -49,16 +50,16 @@ def race(both: list[subprocess.Popen], path: Path, delays: list[float], *, holds
 
 
 def check(folder: Path, manner: str, count: int) -> None:
-    rng, wins, words = Random(0), Counter(), Counter()
+    rng, wins = Random(0), Counter()
     with racers(manner) as both:
         for n in range(count):
             late = rng.choice([0.0, STAGGER[manner] * rng.random()])
             winner, said = race(both, folder / "run", [late, 0.0] if n % 2 else [0.0, late], holds=n % 3 > 0)
             wins[winner] += 1
-            words[next(known for known in SAID if known in said)] += 1
+            assert any(known in said for known in SAID)
+            assert n % 3 == 0 or SAID[0] in said, "the winner still held it"
             shutil.rmtree(folder / "run")
-    assert set(words) == set(SAID), "both moments were met"
-    assert min(wins.values()) > count // 4, wins
+    assert len(wins) == 2, "each of them wins sometimes"
 
 
 def test_two_starts_at_one_moment(tmp_path):
@@ -69,3 +70,13 @@ def test_two_starts_at_one_moment(tmp_path):
 @pytest.mark.parametrize("manner", ["hasty", "patient"])
 def test_two_starts_at_one_moment_two_thousand_times(tmp_path, manner):
     check(tmp_path, manner, 2000)
+
+
+def test_a_start_that_comes_later_says_what_can_be_done(tmp_path):
+    with claim.claimed(tmp_path / "run", b"{}"):
+        pass
+    with pytest.raises(UserError, match=r"is already in use: go on with `tutelage resume .*run`, or choose another"):
+        claim.check_free(tmp_path / "run")
+    with pytest.raises(UserError, match=SAID[1]), claim.claimed(tmp_path / "run", b"other"):
+        pass
+    assert (tmp_path / "run" / "config.json").read_bytes() == b"{}"

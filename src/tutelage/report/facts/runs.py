@@ -164,12 +164,20 @@ class Member:
 def open_runs(paths: Iterable[Path], domain: Domain | None = None) -> tuple[list[Run], list[str]]:
     """The runs among some directories, those on a domain of one's own too, and a sentence on each that is none."""
     runs, notes = [], []
-    for path in {os.path.realpath(path): path for path in paths}.values():
+    for path in {_real(path): path for path in paths}.values():
         try:
             runs.append(_opened(path, domain))
         except UNREADABLE as error:
             notes.append(str(error) if isinstance(error, UserError) else f"{path} cannot be read as a run ({error}).")
     return runs, notes
+
+
+def _real(path: Path) -> Path:
+    """Where a path leads, as far as it leads anywhere."""
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError:  # no file can have this name
+        return path
 
 
 def _opened(path: Path, domain: Domain | None) -> Run:
@@ -187,7 +195,7 @@ def _opened(path: Path, domain: Domain | None) -> Run:
 
 def short_names(paths: Sequence[Path]) -> list[str]:
     """The last parts of each path, as many as tell it from the others."""
-    parts = [Path(os.path.realpath(path)).parts for path in paths]
+    parts = [_real(path).parts for path in paths]
     for depth in range(1, max(map(len, parts), default=1)):
         names = ["/".join(p[-depth:]) for p in parts]
         if len(set(names)) == len(set(parts)):
