@@ -148,9 +148,9 @@ export class Board {
     const { level, dialect, scene } = this;
     const geometry = (this.geometry = new Geometry(level, width));
     pen.drawImage(this.backdrop(geometry, width), 0, 0, width, width);
-    if (scene.heat) paintHeat(pen, geometry, scene.heat.visits, scene.heat.colour);
+    if (scene.heat && !scene.fog) paintHeat(pen, geometry, scene.heat.visits, scene.heat.colour);
     paintEnds(pen, geometry, dialect);
-    if (scene.path) paintPath(pen, geometry, scene.path);
+    if (scene.path && !scene.fog) paintPath(pen, geometry, scene.path);
     if (scene.seen) paintSeen(pen, geometry, scene.seen, scene.fog ? shade("fog") : scene.colour, { fog: scene.fog });
     if (!scene.fog) paintTrail(pen, geometry, scene.trail, scene.colour);
     for (const { pose, colour, faint, ringed } of scene.walkers) paintWalker(pen, geometry, pose, colour, { facing: dialect.facing, faint, ringed });
