@@ -191,7 +191,7 @@ def entered(browser: Browser, page: Path, fragment: str = "") -> None:
 def until(browser: Browser, true: str) -> None:
     """Waits; what never comes true ends with what the browser complains of."""
     wait = f"new Promise((yes) => {{ let n = 0; const look = () => {{ const is = {true}; "
-    wait += "is || n++ > 400 ? yes(!!is) : setTimeout(look, 25); }; look(); })"
+    wait += "is || n++ > 1600 ? yes(!!is) : setTimeout(look, 25); }; look(); })"
     assert browser.ask(wait), f"{true}: {browser.complaints()}"
 
 

@@ -7,7 +7,8 @@ export class Sheet {
   constructor(paint, { ratio = 1, ...attributes } = {}) {
     this.paint = paint;
     this.ratio = ratio;
-    this.canvas = el("canvas", attributes);
+    const shape = typeof ratio === "number" ? { "aspect-ratio": String(1 / ratio) } : {};
+    this.canvas = el("canvas", { ...attributes, style: shape });
     this.width = this.height = 0;
     this.asked = false;
     new ResizeObserver(() => requestAnimationFrame(() => this.resize())).observe(this.canvas); // not while it observes

@@ -53,7 +53,7 @@ export class Board {
 
   tileOf(event) {
     const box = this.sheet.canvas.getBoundingClientRect();
-    return this.geometry.at(event.clientX - box.left, event.clientY - box.top);
+    return new Geometry(this.level, box.width).at(event.clientX - box.left, event.clientY - box.top);
   }
 
   press(event) {
@@ -146,7 +146,7 @@ export class Board {
 
   paint(pen, width) {
     const { level, dialect, scene } = this;
-    const geometry = (this.geometry = new Geometry(level, width));
+    const geometry = new Geometry(level, width);
     pen.drawImage(this.backdrop(geometry, width), 0, 0, width, width);
     if (scene.heat && !scene.fog) paintHeat(pen, geometry, scene.heat.visits, scene.heat.colour);
     paintEnds(pen, geometry, dialect);
