@@ -78,6 +78,7 @@ def test_overlap_equals_a_plain_loop():
     expected = np.zeros(found.shape, bool)
     for p in range(slots):
         for e in (e for e in range(many) if e != 2):
+            at, alike = 0, True
             for t in range(15):
                 if r.start[t, p]:
                     at, alike = 0, True
