@@ -1,8 +1,11 @@
 """Random walkers on random terrain for a long time: is everything finite, and does nobody sink into the ground?
 
-    python bench/walker_soak.py [--envs 65536] [--steps 1e8] [--tolerance 0.001]
+    python bench/walker_soak.py [--envs 65536] [--steps 1e8] [--tolerance 0.001] [--students RUN] [--dump FILE.npz]
 
 Levels of all kinds (the eight parameters over their full ranges), a new start of the same level after each episode.
+With `--students`, a run's students act, each on levels of its own buffer, of which one half is edited anew for every
+2,000 steps. The first walker of which something is not finite is written to a file, as it was one step before.
+
 Counted are values that are not finite, speeds above 200, and bodies whose centre is more than 0.2 m below the lower end
 of the ground's edge under it, or as far inside a rectangle. To the left of the world's first edge there is no ground to
 sink into. Exits with 1 if anything was counted.
@@ -14,6 +17,7 @@ import argparse
 import math
 import sys
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -25,6 +29,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from tutelage.envs.bipedal import TOLERANCE, Walker, WalkerDomain, WalkerState
 from tutelage.envs.bipedal.physics.ground import EDGES, Ground
 from tutelage.envs.bipedal.terrain import CELL
+from tutelage.runs.run import Run
 
 CHUNK = 250  # steps of a compiled call
 TOO_FAST = 200.0
@@ -48,11 +53,51 @@ class Tally(NamedTuple):
         return Tally(none, none, none, zero, zero, none)
 
 
+class Lost(NamedTuple):
+    """The first walker of which something was not finite: which it is, −1 for none; it and its action just before."""
+
+    env: Int[Array, ""]
+    before: WalkerState
+    action: Float[Array, " joints"]
+
+    @staticmethod
+    def none(state: WalkerState) -> Lost:
+        """Nobody yet."""
+        return Lost(jnp.int32(-1), jax.tree.map(lambda x: x[0], state), jnp.zeros(4))
+
+    def found(self, before: WalkerState, action: Array, finite: Bool[Array, " envs"]) -> Lost:
+        """After one more step of all walkers."""
+        first = jnp.argmin(finite)
+        new = (self.env < 0) & ~finite[first]
+        mine = Lost(first, jax.tree.map(lambda x: x[first], before), action[first])
+        return jax.tree.map(lambda old, one: jnp.where(new, one, old), self, mine)
+
+
+class Crowd(NamedTuple):
+    """Students side by side, each with as many walkers."""
+
+    students: Any
+    each: int
+
+    def act(self, key: Key[Array, ""], obs: Float[Array, "envs numbers"]) -> Float[Array, "envs joints"]:
+        """An action of every walker, drawn from its student's distribution."""
+        own = obs.reshape(-1, self.each, obs.shape[-1])
+        noise = jax.random.normal(key, (*own.shape[:2], 4))
+
+        def one(student: Any, obs: Array, noise: Array) -> Array:
+            start = jnp.zeros(self.each, bool)
+            return student.act((), obs, start)[1].sample(noise)
+
+        return jax.vmap(one)(self.students, own, noise).reshape(obs.shape[0], 4)
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--envs", type=int, default=65_536)
     parser.add_argument("--steps", type=float, default=1e8, help="of all envs together")
     parser.add_argument("--tolerance", type=float, default=TOLERANCE)
+    parser.add_argument("--students", type=Path, metavar="RUN")
+    parser.add_argument("--dump", type=Path, default=Path("lost.npz"))
     return parser.parse_args()
 
 
@@ -82,40 +127,87 @@ def add(tally: Tally, state: WalkerState, over: Bool[Array, " envs"], finite: Bo
     )
 
 
-def play(env: Walker, opening: WalkerState, state: WalkerState, key: Key[Array, ""]) -> tuple[WalkerState, Tally]:
-    """CHUNK steps of random actions."""
-    envs = state.time.shape[0]
+def play(
+    env: Walker,
+    crowd: Crowd | None,
+    opening: tuple[WalkerState, Array],
+    now: tuple[WalkerState, Array],
+    key: Key[Array, ""],
+) -> tuple[tuple[WalkerState, Array], Tally, Lost]:
+    """CHUNK steps of all walkers, each a state and what it sees."""
+    envs = now[0].time.shape[0]
 
     def again(old: Array, new: Array, over: Array) -> Array:
         return jnp.where(over.reshape(-1, *(1,) * (new.ndim - 1)), old, new)
 
-    def step(carry: tuple[WalkerState, Tally], key: Key[Array, ""]) -> tuple[Any, None]:
-        state, tally = carry
-        actions = jax.random.uniform(key, (envs, 4), minval=-1, maxval=1)
-        state, after = jax.vmap(env.step)(jnp.broadcast_to(key, (envs,)), state, actions)
+    def step(carry: tuple[Any, Tally, Lost], key: Key[Array, ""]) -> tuple[Any, None]:
+        (before, obs), tally, lost = carry
+        uniform = jax.random.uniform(key, (envs, 4), minval=-1, maxval=1)
+        actions = uniform if crowd is None else crowd.act(key, obs)
+        state, after = jax.vmap(env.step)(jnp.broadcast_to(key, (envs,)), before, actions)
         finite = jnp.isfinite(after.obs).all(axis=1) & jnp.isfinite(after.reward)
-        tally = add(tally, state, after.done, finite)
-        return (jax.tree.map(lambda old, new: again(old, new, after.done), opening, state), tally), None
+        tally, lost = add(tally, state, after.done, finite), lost.found(before, actions, finite)
+        over = after.done | ~finite
+        now = jax.tree.map(lambda old, new: again(old, new, over), opening, (state, after.obs))
+        return (now, tally, lost), None
 
-    return lax.scan(step, (state, Tally.empty()), jax.random.split(key, CHUNK))[0]
+    begin = (now, Tally.empty(), Lost.none(now[0]))
+    return lax.scan(step, begin, jax.random.split(key, CHUNK))[0]
+
+
+def openings(args: argparse.Namespace, env: Walker, domain: WalkerDomain) -> tuple[Crowd | None, Any]:
+    """Who acts, and what makes new starts of all walkers from a key."""
+    design = domain.design()
+    if args.students is None:
+
+        def begin(key: Key[Array, ""]) -> tuple[WalkerState, Array]:
+            keys = jax.random.split(key, args.envs)
+            return jax.vmap(env.reset)(keys, jax.vmap(design.sample)(keys))
+
+        return None, jax.jit(begin)
+    state = Run(args.students).state()
+    seeds, filled = len(state.buffer.filled), int(state.buffer.filled.min())
+    crowd = Crowd(state.learner.student, args.envs // seeds)
+
+    def edited(key: Key[Array, ""], levels: Any) -> Any:
+        keys = jax.random.split(key, 3)
+        level = jax.tree.map(lambda x: x[jax.random.randint(keys[0], (), 0, filled)], levels)
+        other = design.edit(keys[1], level, 3)
+        return jax.tree.map(lambda old, new: jnp.where(jax.random.bernoulli(keys[2]), new, old), level, other)
+
+    def of_buffers(key: Key[Array, ""]) -> tuple[WalkerState, Array]:
+        keys = jax.random.split(key, (seeds, crowd.each))
+        levels = jax.vmap(lambda keys, own: jax.vmap(lambda key: edited(key, own))(keys))(keys, state.buffer.level)
+        levels = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), levels)
+        return jax.vmap(env.reset)(keys.reshape(-1), levels)
+
+    return crowd, jax.jit(of_buffers)
 
 
 def main() -> int:
     args = arguments()
     domain = WalkerDomain(tolerance=args.tolerance)
-    env, keys = domain.env(), jax.random.split(jax.random.key(0), args.envs)
-    levels = jax.jit(jax.vmap(domain.design().sample))(keys)
-    opening = jax.jit(jax.vmap(env.reset))(keys, levels)[0]
-    run = jax.jit(lambda state, key: play(env, opening, state, key))
+    env = domain.env()
+    crowd, begin = openings(args, env, domain)
+    run = jax.jit(lambda opening, now, key: play(env, crowd, opening, now, key))
     began = time.perf_counter()
-    state, _ = jax.block_until_ready(run(opening, jax.random.key(1)))
+    opening = now = begin(jax.random.key(0))
+    envs = opening[1].shape[0]
+    now, _, _ = jax.block_until_ready(run(opening, now, jax.random.key(1)))
     print(f"compiled and warmed up in {time.perf_counter() - began:.0f} s", flush=True)
-    calls, tallies, began = math.ceil(args.steps / (args.envs * CHUNK)), [], time.perf_counter()
+    calls, tallies, began = math.ceil(args.steps / (envs * CHUNK)), [], time.perf_counter()
     for n in range(calls):
-        state, tally = run(state, jax.random.fold_in(jax.random.key(2), n))
+        if crowd is not None and n % 8 == 0:
+            opening = now = begin(jax.random.fold_in(jax.random.key(3), n))
+        now, tally, lost = run(opening, now, jax.random.fold_in(jax.random.key(2), n))
         tallies.append(jax.device_get(tally))
-        print(f"\r{n + 1} of {calls}", end="", file=sys.stderr, flush=True)
-    seconds, done = time.perf_counter() - began, calls * CHUNK * args.envs
+        bad = sum(int(t.not_finite) for t in tallies)
+        print(f"\r{n + 1} of {calls}, {bad} not finite", end="", file=sys.stderr, flush=True)
+        if int(lost.env) >= 0 and not args.dump.exists():
+            leaves = jax.tree_util.tree_flatten_with_path(jax.device_get(lost))[0]
+            np.savez(args.dump, **{jax.tree_util.keystr(path): x for path, x in leaves})
+            print(f"\n{args.dump}: walker {int(lost.env)}, just before something is not finite", flush=True)
+    seconds, done = time.perf_counter() - began, calls * CHUNK * envs
     total = {name: np.array([getattr(t, name) for t in tallies]) for name in Tally._fields}
     speed = f"{done / seconds / 1e6:.3g} M steps/s on {jax.default_backend()}"
     print(f"\n{done:.2e} steps, {total['episodes'].sum():,} episodes, {speed}")
