@@ -161,8 +161,10 @@ def named(name: str) -> Job:
 
 def reached(job: Job) -> int:
     """The student updates up to which results/ has evaluations of a run."""
-    looks = (job.kept / "evals").glob(f"{job.suite}-*.csv")
-    return max((int(path.stem.split("-")[1]) for path in looks), default=0)
+    from tutelage.runs.evaluations import Subject
+
+    looks = [Subject.of(path.name) for path in (job.kept / "evals").glob("*.csv")]
+    return max((look.updates for look in looks if look and look.kind == "suite"), default=0)
 
 
 def show_queue(args: argparse.Namespace) -> int:

@@ -102,10 +102,6 @@ ADVERSARIES = (
     Experiment("PAIRED", "maze/paired", ("maze-paired",), 30_000),
     Experiment("Minimax", "maze/minimax", ("maze-minimax",), 30_000),
 )
-CELLS = tuple(
-    Experiment(label, "maze/accel", (f"maze-accel-{cell}",), 5_000, paper="none")
-    for label, cell in (("LSTM", "lstm"), ("GRU", "gru"), ("S5", "s5"), ("transformer", "transformer"))
-)
 RELEASED = {
     "maze/dr": "mg_60_blocks_uni-dr_20k_updates.csv",
     "maze/robust-plr": "mg_60_blocks_uni-robust_plr_20k_updates.csv",
@@ -137,7 +133,8 @@ def levels_table(experiments: Sequence[Experiment], levels: Sequence[str]) -> st
     rows = [("test level", *(title for pair in titles for title in pair))]
     for row in found.rows:
         cells = zip(row.cells, beside, strict=True)
-        pairs = [(said(cell.ours, bold=cell.bold), said(cell.paper))[: 1 + b] for cell, b in cells]
+        several = len(row.cells) > 1
+        pairs = [(said(cell.ours, bold=cell.bold and several), said(cell.paper))[: 1 + b] for cell, b in cells]
         rows.append((row.name, *(text for pair in pairs for text in pair)))
     return table(rows)
 
@@ -255,7 +252,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "maze-order": in_order,
     "maze-course": lambda: course_table((*MAIN, *REFERENCE, *ADVERSARIES)),
     "maze-editors": lambda: summary_table(EDITORS, ABLATED),
-    "students": lambda: levels_table(CELLS, PAPER),
 }
 WITH_RELEASED: dict[str, Callable[[Path], str]] = {"maze-released": beside_released}
 
@@ -294,8 +290,8 @@ def metrics(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def draw(path: Path, words: Words, lines: Sequence[Line], scale: Scale) -> None:
-    """Writes a figure, if there is anything to show."""
-    if lines:
+    """Writes a figure, if there is anything to compare."""
+    if len(lines) > 1:
         path.write_bytes(finish(line_sketch(path.stem, words, lines, scale, (WIDE * 2 // 3,))).svg)
 
 
