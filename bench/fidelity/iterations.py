@@ -2,9 +2,9 @@
 
     python bench/fidelity/iterations.py [--run results/bipedal-accel] [--steps 400]
 
-The students of a run walk on levels of its buffer, and walkers with random actions fall on the same, all by steps with
-all iterations. Every seventh step, and the first six, are solved again from where they begin, with iterations that end
-at the default tolerance.
+The students of a run walk on levels of its buffer, and walkers with random actions fall on the same. Every seventh
+step, and the first six, are solved again from where they begin, once with iterations that end at the default tolerance
+and once with all.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def worst(one: Any, other: Any) -> jax.Array:
 def main() -> None:
     args = arguments()
     run = tut.Run(args.run)
-    env, state = Walker(run.config.env.rules, tolerance=0.0), run.state()
+    env, state = Walker(run.config.env.rules), run.state()
     for name, policy in (("students", students_of(state)), ("random actions", random_actions)):
         made, velocities, impulses = map(np.asarray, compared(problems(env, state, policy, args.steps)))
         print(f"{name}: {len(made):,} steps, {made.mean():.1f} iterations on average")

@@ -79,15 +79,31 @@ def everything(runs: list[Path]) -> list[str]:
     return [member.name for comparison in found.comparisons for member in comparison.members]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
-@given(data=st.data())
-def test_whatever_is_broken_in_one_run_the_other_is_reported(whole, three_runs, data) -> None:
+def often(times: int) -> settings:
+    checks = [HealthCheck.function_scoped_fixture]
+    return settings(max_examples=times, deadline=None, suppress_health_check=checks, derandomize=True)
+
+
+def break_one_of_two(whole, other, data) -> None:
     with tempfile.TemporaryDirectory() as folder:
         broken = Path(folder) / "broken"
         shutil.copytree(whole, broken)
         for file in data.draw(st.lists(st.sampled_from(files_of(whole)), min_size=1, max_size=3, unique=True)):
             data.draw(breaks)(broken / file)
-        assert "dr" in everything([broken, three_runs["dr"].path])
+        assert "dr" in everything([broken, other])
+
+
+@often(20)
+@given(data=st.data())
+def test_whatever_is_broken_in_one_run_the_other_is_reported(whole, three_runs, data) -> None:
+    break_one_of_two(whole, three_runs["dr"].path, data)
+
+
+@pytest.mark.slow
+@often(300)
+@given(data=st.data())
+def test_whatever_is_broken_in_many_ways_the_other_is_reported(whole, three_runs, data) -> None:
+    break_one_of_two(whole, three_runs["dr"].path, data)
 
 
 BROKEN = {
@@ -124,7 +140,7 @@ def test_missing_metrics_are_named_and_nothing_is_said_of_learning(whole, tmp_pa
     assert found.comparisons[0].groups[0].rows == []
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+@often(4)
 @given(data=st.data())
 def test_the_command_ends_with_a_page_or_a_sentence(whole, three_runs, monkeypatch, data) -> None:
     """Figures and films are left out here: they are of what was found to be whole."""
