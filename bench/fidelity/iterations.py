@@ -92,7 +92,7 @@ def given(state: WalkerState, action: jax.Array) -> Problem:
 def compared(asked: Problem) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Iterations made, and by how much the worst velocity and the worst impulse differ from those of all."""
     task, course = velocity.prepared(asked)
-    at, made = velocity.at_first(course), 0
+    at, made = velocity.at_first(course), jnp.int32(0)
     for k in range(ROUNDS):
         made += velocity.length(k) * at.going
         at = velocity.rounds(partial(velocity.iterate, task), at, Span(k, k + 1, TOLERANCE))
