@@ -152,6 +152,7 @@ BAD = {
     "no run": ("eval nowhere", "nowhere is not a run: it has no config.json"),
     "no run to resume": ("resume nowhere", "nowhere is not a run"),
     "no run to browse": ("levels nowhere", "nowhere is not a run"),
+    "a name of no characters": ("train maze accel --out \ud800", "holds what is no character"),
     "no preset": ("presets maze/magic", "Unknown method 'magic'"),
     "no env of presets": ("presets mase", "Unknown env 'mase'; did you mean 'maze'?"),
     "no config": ("train --config nowhere.json", "nowhere.json cannot be read"),

@@ -35,7 +35,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("Stopped. `tutelage resume RUN` goes on from the last checkpoint.", file=sys.stderr)
         return 130
-    except (UserError, OSError, MemoryError, RuntimeError) as error:
+    except (UserError, OSError, MemoryError, RuntimeError, UnicodeEncodeError) as error:
         if (sentence := explain(error)) is None:
             raise
         print(f"tutelage: {sentence}", file=sys.stderr)

@@ -23,6 +23,8 @@ def explain(error: BaseException) -> str | None:
         return str(error) if str(error).endswith((".", "!", "?")) else f"{error}."
     if isinstance(error, OSError) and error.errno is not None:
         return f"{named(error)}{reason(error)}."
+    if isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason:
+        return f"{shown(error.object)} holds what is no character: nothing can be called so."
     if isinstance(error, MemoryError) or _is_jax(error, "RESOURCE_EXHAUSTED"):
         return "Memory does not suffice: fewer --seeds, --slots or --steps need less."
     if isinstance(error, RuntimeError) and "Unable to initialize backend" in str(error):

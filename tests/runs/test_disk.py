@@ -167,6 +167,14 @@ def test_a_line_that_a_kill_cut_short_does_not_spoil_the_next(tmp_path):
     assert found.lost == 1
 
 
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_what_no_file_can_be_called_is_refused(tmp_path, name):
+    with pytest.raises(storage.Damaged, match="no file can have this name"):
+        storage.read(tmp_path / name)
+    with pytest.raises(OSError, match="no file can have this name"):
+        storage.write_atomically(tmp_path / name, b"")
+
+
 @pytest.mark.parametrize("kind", ["pipe", "folder", "socket"])
 def test_what_is_no_file_is_refused_at_once(tmp_path, kind):
     path = tmp_path / "x"

@@ -21,7 +21,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from tutelage.errors import UserError, reason
+from tutelage.errors import UserError, reason, shown
 
 FORMAT = "tutelage-1"
 LARGEST_TEXT = 2**26  # bytes of a JSON file that is read whole
@@ -94,7 +94,7 @@ def write_atomically(path: Path, data: bytes) -> None:
             disk.sync(file)
         disk.replace(temporary, path)
     except OSError:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             disk.unlink(temporary)
         raise
     disk.sync_folder(path.parent)
@@ -125,7 +125,10 @@ def _byte_before(file: int, place: int) -> bytes:
 
 @contextmanager
 def _opened(path: Path, flags: int) -> Iterator[int]:
-    file = disk.open(path, flags)
+    try:
+        file = disk.open(path, flags)
+    except ValueError as error:  # such as a null byte in the name
+        raise OSError(errno.EINVAL, "no file can have this name", shown(str(path))) from error
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))
