@@ -72,3 +72,31 @@ def test_a_config_that_knew_only_where_is_read():
 def test_names_are_for_weights_and_biases():
     with pytest.raises(ValueError, match="`group` goes with wandb alone"):
         tut.Track("tensorboard", group="x")
+
+
+def shown_by_tensorboard(folder) -> list[tuple[str, int]]:
+    """Name and student update of every point, as TensorBoard shows them: a session hides what was after its start."""
+    from tensorboardX.proto import event_pb2
+
+    shown: list[tuple[str, int]] = []
+    for path in sorted(folder.glob("events*"), key=lambda path: path.stat().st_mtime_ns):
+        data = path.read_bytes()
+        while data:  # a length, its checksum, an event, its checksum
+            size = int.from_bytes(data[:8], "little")
+            event = event_pb2.Event.FromString(data[12 : 12 + size])
+            data = data[12 + size + 4 :]
+            if event.session_log.status == event_pb2.SessionLog.START:
+                shown = [(name, step) for name, step in shown if step < event.step]
+            shown += [(value.tag, event.step) for value in event.summary.value]
+    return shown
+
+
+def test_a_resumed_run_has_every_point_once(tmp_path):
+    """It had logged some updates beyond its checkpoint, or before it had any, when it was killed."""
+    pytest.importorskip("tensorboardX")
+    for since, rows in ((0, range(1, 3)), (0, range(1, 6)), (3, range(4, 8)), (7, range(8, 9))):
+        *_, sink = open_sinks(tmp_path, Track("tensorboard"), {}, since)
+        for updates in rows:
+            sink.write([{"updates": updates, "seed": 0, "replay/solved": updates / 10}])
+        sink.close()
+    assert shown_by_tensorboard(tmp_path / "tensorboard") == [("replay/solved/seed0", n) for n in range(1, 9)]

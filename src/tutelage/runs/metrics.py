@@ -82,7 +82,8 @@ class TensorBoard:
     def __init__(self, folder: Path, since: int):
         from tensorboardX import SummaryWriter
 
-        self._writer = SummaryWriter(str(folder), purge_step=since + 1 if since else None)
+        apart = f".{secrets.token_hex(4)}"  # two sessions in one second would have one file
+        self._writer = SummaryWriter(str(folder), purge_step=since + 1, filename_suffix=apart)
 
     def write(self, rows: Sequence[Row]) -> None:
         """Every number of every row."""
