@@ -175,6 +175,19 @@ def test_what_no_file_can_be_called_is_refused(tmp_path, name):
         storage.write_atomically(tmp_path / name, b"")
 
 
+def test_a_folder_in_the_place_of_a_file_is_kept(tmp_path, whole):
+    """One that stands where levels or checkpoints would be removed from."""
+    run = tut.train(config(), tmp_path / "run")
+    for name in ("levels/00000009.safetensors", "checkpoints/00000009.safetensors"):
+        (run.path / name).mkdir()
+        (run.path / name / "mine").write_text("precious")
+    checkpoint.path_of(run.path / "checkpoints", UPDATES).unlink()
+    tut.resume(run.path, domain=run.config.env)
+    for folder in ("levels", "checkpoints"):
+        assert (run.path / folder / "00000009.damaged" / "mine").read_text() == "precious"
+    assert contents(run.path) == whole[0]
+
+
 @pytest.mark.parametrize("kind", ["pipe", "folder", "socket"])
 def test_what_is_no_file_is_refused_at_once(tmp_path, kind):
     path = tmp_path / "x"

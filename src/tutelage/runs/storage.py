@@ -170,9 +170,12 @@ def check_changeable(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a file, if it is there."""
+    """Removes a file, if it is there; a folder that has its name gets another one."""
     with suppress(FileNotFoundError):
-        disk.unlink(path)
+        if path.is_dir() and not path.is_symlink():
+            put_aside(path)
+        else:
+            disk.unlink(path)
 
 
 def put_aside(path: Path) -> Path:
