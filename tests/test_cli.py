@@ -146,6 +146,7 @@ BAD = {
     "no name": ("eval nowhere --domain tutelage.envs.own:OwnDomai", "did you mean 'OwnDomain'?"),
     "not a domain": ("eval nowhere --domain tutelage.envs.own:SOLVABLE", "not a `tutelage.Domain`"),
     "zero seeds": ("train maze accel --seeds 0", "--seeds must be at least 1, not 0"),
+    "lava without end": ("train lava accel --env.placements 1000000000", "--env.placements must be at most 1,000"),
     "a maze too large": ("train maze accel --env.size 100", "3 to 99 tiles"),
     "rollout too short": ("train maze accel --steps 100", "set --steps to 250 or more"),
     "uneven minibatches": ("train maze accel --ppo.minibatches 5", "--ppo.minibatches = 5 does not divide 32 slots"),

@@ -27,6 +27,7 @@ from tutelage.envs.lava.paths import path_length
 from tutelage.errors import listed
 
 Generator = Literal["binomial", "uniform", "empty"]
+MOST_PLACEMENTS = 1_000  # by which every tile is lava in all likelihood
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class LavaDesign:
             raise ValueError(f"`generator` must be one of {listed(Generator)}, not {self.generator!r}.")
         if self.placements < 0:
             raise ValueError(f"`placements` must not be negative, as {self.placements} is.")
+        if self.placements > MOST_PLACEMENTS:
+            raise ValueError(f"`placements` must be at most {MOST_PLACEMENTS:,}, not {self.placements:,}.")
 
     @property
     def design_steps(self) -> int:
