@@ -8,7 +8,10 @@ import pytest
 
 import tutelage as tut
 from toys import jumper, tiny_maze
+from tutelage.curricula.scores import SCORES
 from tutelage.errors import UserError
+from tutelage.runs import config as configs
+from tutelage.runs import presets
 from tutelage.runs.browse import ancestors, best
 from tutelage.runs.evaluate import Result, by_level, evaluate, overall, read_csv, record, write_csv
 from tutelage.runs.run import initial_state
@@ -166,3 +169,12 @@ def test_training_compiles_its_program_once(tmp_path):
     Trainer(config, tmp_path, lambda p: None).train(Beginning(initial_state(config)), [])
     assert advance._cache_size() - before[0] <= 1
     assert survey._cache_size() - before[1] <= 1
+
+
+def test_a_config_with_a_score_of_ones_own_is_read_once_that_is_entered(monkeypatch):
+    config = tiny_maze(tut.DR(tut.BufferConfig(capacity=24), score="mine"))
+    data = configs.to_json(config, "dr")
+    with pytest.raises(UserError, match=r"method\.score cannot be 'mine'"):
+        configs.from_json(data, presets.DOMAINS, presets.METHODS)
+    monkeypatch.setitem(SCORES, "mine", SCORES["pvl"])
+    assert configs.from_json(data, presets.DOMAINS, presets.METHODS) == config

@@ -16,6 +16,7 @@ import jax
 
 from tutelage.curricula.accel import ACCEL
 from tutelage.curricula.classroom import Classroom, Curriculum
+from tutelage.curricula.scores import SCORES, ScoreName
 from tutelage.env import Domain, HasFormerFields
 from tutelage.errors import UserError, one_line, reason, shown
 from tutelage.runs.metrics import Track
@@ -371,7 +372,8 @@ def typed(hint: Any, value: Any, where: str) -> Any:
     if origin is tuple and isinstance(value, list | tuple):
         return tuple(typed(args[0], v, where) for v in value)
     if origin is Literal:
-        accepted = isinstance(value, str | int | bool) and value in args
+        known = SCORES if hint == ScoreName else args  # a score of one's own is known once it is entered
+        accepted = isinstance(value, str | int | bool) and value in known
     elif hint is float:
         accepted = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST_FLOAT
         value = float(value) if accepted else value
