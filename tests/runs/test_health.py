@@ -103,6 +103,37 @@ def test_students_that_are_not_finite_end_a_training_and_the_last_good_checkpoin
     assert [row["updates"] for row in tut.Run(tmp_path / "run", config.env).metrics()] == [5], "it can be seen"
 
 
+@dataclass(frozen=True)
+class Obedient:
+    """The jumper, paid for what it is told: a reward is as finite as the action."""
+
+    actions = tut.Box(1)
+    max_steps = _own.Jumper.max_steps
+    game = _own.Jumper()
+
+    def reset(self, key, level):
+        state, obs = self.game.reset(key, level)
+        return state, obs.astype(jnp.float32)
+
+    def step(self, key, state, action):
+        state, after = self.game.step(key, state, jnp.int32(0))
+        return state, tut.Timestep(after.obs.astype(jnp.float32), action[0], after.terminated, after.truncated)
+
+    def solved(self, episode_return):
+        return episode_return > 0
+
+
+def test_of_students_and_rewards_that_are_not_finite_the_students_are_named(tmp_path):
+    wild = tut.PPO(learning_rate=1e30, max_grad_norm=1e30)
+    rarely = dict.fromkeys(("log_every", "checkpoint_every", "eval_every", "archive_every"), 50)
+    config = jumper(env=tut.OwnDomain("jumper", Obedient(), _own.Strips()), ppo=wild, updates=50, **rarely)
+    with pytest.raises(
+        UserError, match="Training has diverged: in seed 0, the state of the student's optimiser ceased"
+    ):
+        tut.train(config, tmp_path / "run")
+    finite(tmp_path / "run", config)
+
+
 @pytest.fixture(scope="module")
 def state():
     return jax.device_get(initial_state(jumper(seeds=2)))

@@ -185,10 +185,8 @@ class Trainer:
                 f"The env {name!r} ends no episodes: none was over after {self.config.steps} steps, "
                 f"though its max_steps is {self.room.env.max_steps}."
             )
-        if not self._all_finite("return"):
-            raise UserError(f"The env {name!r} gives rewards that are not finite.")
-        if not self._all_finite("score"):
-            self._explain_scores(state, log)
+        if not (self._all_finite("return") and self._all_finite("score")):
+            self._explain(state, log)
         self._idle = 0 if len(self._tally.admitted[-1]) or int(state.updates.min()) else self._idle + 1
         if self._idle == IDLE_CALLS:
             self.warn(
@@ -200,11 +198,13 @@ class Trainer:
         """Whether what was noted of episodes or levels in each phase is finite."""
         return all(np.isfinite(self._tally.totals[f"{phase}/{what}"][0]).all() for phase in PHASES)
 
-    def _explain_scores(self, state: State, log: Log) -> None:
-        """Why scores are not finite: the students have diverged, or an env gives what is not finite on some levels."""
+    def _explain(self, state: State, log: Log) -> None:
+        """Why returns or scores are not finite: the students have diverged, or an env gives such on some levels."""
         updates, seeds = int(state.updates.min()), [{"seed": seed} for seed in self.seeds]
         if (found := health.diverged(jax.device_get(self._survey(state)[1]), seeds)) is not None:
             self._give_up(*found, state, updates)
+        if not self._all_finite("return"):
+            raise UserError(f"The env {self.config.env.name!r} gives rewards that are not finite.")
         health.try_env(self.config, health.unscored(log))
         raise UserError(f"The scores of some levels ceased to be finite before student update {updates + 1:,}.")
 
