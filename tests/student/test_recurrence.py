@@ -1,5 +1,6 @@
 """GRU, S5 and transformer against slow references in NumPy; every memory's unrolled gradients against stepwise ones."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -162,14 +163,13 @@ def test_a_transformer_looks_back_on_the_latest_steps_of_its_episode(problem):
                 wide = gelu(normalised(features[t], layer.norm_wide) @ layer.wide + layer.wide_bias)
                 features[t] = features[t] + wide @ layer.narrow
         expected[:, p] = [normalised(f, plain.norm) for f in features]
-    got = jax.jit(lambda x, start: model.unroll(x, start))(x, start)
-    np.testing.assert_allclose(got, expected, atol=2e-4)
+    np.testing.assert_allclose(eqx.filter_jit(model.unroll)(x, start), expected, atol=2e-4)
 
 
 def test_a_transformer_begins_as_one_that_remembers_nothing(problem):
     x, start, _ = problem
     model = Transformer(INPUTS, HIDDEN, 2, WINDOW, key=jax.random.key(0))
-    unroll = jax.jit(lambda x, start: model.unroll(x, start))
+    unroll = eqx.filter_jit(model.unroll)
     np.testing.assert_array_equal(unroll(x, start), unroll(x, jnp.ones_like(start)))
 
 
