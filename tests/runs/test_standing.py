@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 
 import jax
 import pytest
@@ -109,3 +110,20 @@ def test_a_checkpoint_of_another_training_is_not_gone_on_with(run, other, says):
         tut.resume(run, domain=jumper().env)
     assert {p: p.read_bytes() for p in run.rglob("*.*") if p.is_file() and p.name != ".lock"} == before
     assert tut.Run(run, dataclasses.replace(config.env)).checkpoints == [5]
+
+
+@pytest.mark.parametrize("terabyte", [False, True], ids=["folder", "terabyte"])
+def test_a_run_whose_history_cannot_be_read_is_refused_as_it_was(run, terabyte):
+    state = jax.device_get(initial_state(jumper()))
+    checkpoint.save(run / "checkpoints", 5, state, written(jumper()))
+    (run / "metrics.jsonl").write_text('{"updates": 5, "seed": 0}\n{"updates": 9, "seed": 0}\n')
+    if terabyte:
+        (run / "history.jsonl").touch()
+        os.truncate(run / "history.jsonl", 2**40)
+    else:
+        (run / "history.jsonl").mkdir()
+    before = {p: p.read_bytes() for p in run.rglob("*.*") if p.is_file() and p.name != "history.jsonl"}
+    with pytest.raises(UserError, match=r"history\.jsonl"):
+        tut.resume(run, domain=jumper().env)
+    after = [p for p in run.rglob("*.*") if p.is_file() and p.name not in ("history.jsonl", ".lock")]
+    assert {p: p.read_bytes() for p in after} == before
