@@ -51,7 +51,8 @@ def test_the_papers_means_fit_its_columns() -> None:
     for preset, column in PUBLISHED.items():
         levels = [s.mean for name, s in column.items() if name != "mean"]
         digits = 0.06 if preset.startswith("bipedal") else 0.006
-        tolerance = 0.02 if preset == "maze/no-editor" else digits  # prints 0.58 where its levels give 0.60
+        # Of its ablations it prints 0.58 and 0.79 where the levels give 0.60 and 0.80.
+        tolerance = 0.02 if preset in ("maze/no-editor", "maze/accel-dr-10k") else digits
         if "mean" in column:
             assert np.mean(levels) == pytest.approx(column["mean"].mean, abs=tolerance), preset
 
