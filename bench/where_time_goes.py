@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 from jax.profiler import ProfileData
 
-from tutelage.runs.bench import _reach, device_name
+from tutelage.runs.bench import device_name, reach
 from tutelage.runs.flags import start_jax
 from tutelage.runs.presets import preset
 from tutelage.runs.run import initial_state
@@ -87,14 +87,14 @@ def main() -> None:
     print(f"{args.preset}, {args.seeds} seeds, {device_name()}: compiled", flush=True)
     while args.wait_for and not args.wait_for.exists():
         time.sleep(0.05)
-    state = _reach(step, state, args.warm_up)
+    state = reach(step, state, args.warm_up)
     began = time.perf_counter()
-    state = _reach(step, state, args.warm_up + args.updates)
+    state = reach(step, state, args.warm_up + args.updates)
     unwatched = (time.perf_counter() - began) / args.updates
     print(f"an update: {1e3 * unwatched:.1f} ms", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
-            _reach(step, state, args.warm_up + 2 * args.updates)
+            reach(step, state, args.warm_up + 2 * args.updates)
         show(list(launches(Path(folder))), args.updates)
 
 

@@ -99,15 +99,16 @@ def update_speed(config: Config, seeds: int, *, updates: int = 40, warm_up: int 
     state = jax.jit(lambda: initial_state(config))()
     program = step.lower(state, jnp.int32(0)).compile()
     compile_seconds = time.perf_counter() - began
-    state = _reach(program, state, warm_up)
+    state = reach(program, state, warm_up)
     rollouts, began = _rollouts(state), time.perf_counter()
-    state = _reach(program, state, warm_up + updates)
+    state = reach(program, state, warm_up + updates)
     seconds = time.perf_counter() - began
     played = (_rollouts(state) - rollouts) * config.slots * config.steps
     return UpdateSpeed(seeds, compile_seconds, 1e3 * seconds / updates, played / seconds, _memory())
 
 
-def _reach(program: Any, state: Any, target: int) -> Any:
+def reach(program: Any, state: Any, target: int) -> Any:
+    """The state after so many student updates, by calls of the compiled program."""
     while int(state.updates.min()) < target:
         state = program(state, jnp.int32(target)).with_log(None)
     return jax.block_until_ready(state)
