@@ -15,7 +15,7 @@ from tutelage.console import SweepTable, Terminal, points_table
 from tutelage.errors import UserError
 from tutelage.runs import presets, searches
 from tutelage.runs import sweep as sweeps
-from tutelage.runs.engines import Engine
+from tutelage.runs.engines import SweepEngine
 from tutelage.runs.engines.local import Local
 from tutelage.runs.engines.ray import Ray
 from tutelage.runs.engines.slurm import Slurm
@@ -106,7 +106,7 @@ def _work(command: Sweep, points: Points, folder: Path, terminal: Terminal) -> N
         raise UserError(f"{len(failed)} of {len(points)} points failed, {logs}; {failed[0].name}: {failed[0].why}")
 
 
-def _engine(command: Sweep) -> Engine:
+def _engine(command: Sweep) -> SweepEngine:
     return {"local": command.local, "ray": command.ray, "slurm": command.slurm}[command.engine]
 
 

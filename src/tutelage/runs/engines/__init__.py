@@ -1,4 +1,4 @@
-"""Engines: what works off the points of a sweep. Each is an adapter to a scheduler that is there already.
+"""Sweep engines: what works off the points of a sweep. Each is an adapter to a scheduler that is there already.
 
 What makes them short is that a point is one idempotent call, `points.work`: it begins, goes on or finds itself done,
 however often it was killed, and leaves all there is to know of it in its folder.
@@ -15,11 +15,11 @@ from tutelage.runs.sweep import Sweep
 
 
 @runtime_checkable
-class Engine(Protocol):
+class SweepEngine(Protocol):
     """Works off points of a sweep."""
 
     def check(self, sweep: Sweep) -> None:
-        """Refuses what this engine cannot do with a sweep, or not here, before anything is made."""
+        """Refuses what it cannot do with a sweep, or not here, before anything is made."""
         ...
 
     def run(self, folder: Path, names: Sequence[str], tick: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""The engine `local`: processes of this machine, side by side on its GPUs, or on so many of its processors each."""
+"""Sweep engine `local`: processes of this machine, side by side on its GPUs, or on so many of its processors each."""
 
 from __future__ import annotations
 

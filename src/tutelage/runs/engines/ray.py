@@ -1,4 +1,4 @@
-"""The engine `ray`: a task for each point, on the cluster that RAY_ADDRESS names, or on one of this machine alone.
+"""Sweep engine `ray`: a task for each point, on the cluster that RAY_ADDRESS names, or on one of this machine alone.
 
 A worker that dies is replaced, and the point goes on from its newest checkpoint, so the sweep's folder must be one that
 all machines of the cluster see.

@@ -1,4 +1,4 @@
-"""The engine `slurm`: an array job with a task for each point, which goes back into the queue when it is preempted.
+"""Sweep engine `slurm`: an array job with a task for each point, which goes back into the queue when it is preempted.
 
 Jobs are submitted by submitit, which keeps what it needs for that in the sweep's folder `.slurm`.
 """
