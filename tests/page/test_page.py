@@ -237,6 +237,19 @@ def test_a_person_draws_and_the_students_play(browser, page, run):
     assert browser.complaints() == []
 
 
+def test_students_in_a_hurry(browser, page):
+    """At top speed episodes follow each other, and the page says how many steps there were."""
+    entered(browser, page)
+    top = "s.value = s.max; s.dispatchEvent(new Event('input'))"
+    browser.ask(f"(() => {{ const s = document.querySelector('.slider input'); {top}; }})()")
+    told = "document.querySelector('.slider output').textContent"
+    assert browser.ask(told) == "top"
+    press(browser, "Play")
+    until(browser, f"/^[1-9][0-9,]*\\/s$/.test({told})")
+    press(browser, "Pause")
+    assert browser.complaints() == []
+
+
 def test_a_person_walks_with_the_arrow_keys(browser, page):
     """Along the walls of an empty room to the goal, whichever way the student looks at first."""
     entered(browser, page)

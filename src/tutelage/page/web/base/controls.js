@@ -37,7 +37,7 @@ export function tick(words, on, act, { title } = {}) {
 
 /** A slider; `say` puts its value into words. */
 export function slider(words, { min, max, step = 1, value, say = String }, act) {
-  const told = el("output", {}, say(value));
+  const told = el("output", { "aria-live": "off" }, say(value)); // the slider itself says it
   const input = el("input", { type: "range", min, max, step, value, "aria-valuetext": say(value) });
   input.addEventListener("input", () => {
     told.textContent = say(Number(input.value));

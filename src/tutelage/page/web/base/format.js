@@ -19,3 +19,8 @@ export function count(n) {
 export function plural(n, word, words = `${word}s`) {
   return `${count(n)} ${n === 1 ? word : words}`;
 }
+
+/** A number by its first two digits. */
+export function rounded(x) {
+  return Number(x.toPrecision(2));
+}

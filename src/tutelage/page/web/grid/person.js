@@ -59,7 +59,7 @@ export class Person {
     arena.fn("reset")(written(this.episodeKey, ...crypto.getRandomValues(new Uint32Array(2))), record, this.state, this.obs);
     Object.assign(this, { steps: 0, return: 0, done: false, trail: [this.tile()] });
     fill(this.said, this.room.dialect.kind === "maze" ? "Arrow keys turn and walk. You see what the student sees." : "Arrow keys walk; Home, End and the page keys go diagonally.");
-    this.frame();
+    this.room.frame(1);
   }
 
   key(event) {

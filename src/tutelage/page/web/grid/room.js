@@ -3,7 +3,7 @@
 import { Clock } from "../base/clock.js";
 import { button, choice, menu, tick } from "../base/controls.js";
 import { calm, el, fill, settled, shade } from "../base/dom.js";
-import { plural } from "../base/format.js";
+import { count, plural, rounded } from "../base/format.js";
 import { History } from "../base/history.js";
 import { Evolve } from "../evolve/evolve.js";
 import { Lineage } from "../lineage/lineage.js";
@@ -23,7 +23,8 @@ import { Troupe } from "./troupe.js";
 
 const EPISODES = 32;
 const REST = 900; // milliseconds between episodes
-const RATES = [1, 2, 4, 8, 15, 30, 60, 240, 1000];
+const RATES = [1, 2, 4, 8, 15, 30, 60, 240, 1000, Infinity]; // steps a second
+const HURRY = 200; // steps a second from which on episodes follow each other without a rest
 
 export class GridRoom {
   /** `facts` are the room's part of the contents; `house` opens engines, employs helpers and keeps the address. */
@@ -116,13 +117,13 @@ export class GridRoom {
     this.eyes = new Eyes(this.dialect);
     this.person = new Person(this);
     this.shelf = new Shelf(this.facts, this.dialect, (chosen) => this.commit(chosen));
-    this.clock = new Clock(() => this.step(), (share) => this.frame(share));
+    this.clock = new Clock(() => this.step(), (share) => this.frame(share), (rate) => this.clock.rate > HURRY && this.transport.tell(`${count(rounded(rate))}/s`));
     this.transport = new Transport({
       play: (yes) => this.play(yes),
-      step: () => (this.step(), this.frame(1)),
+      step: () => this.single(),
       again: () => this.again(),
       speed: (rate) => (this.clock.rate = rate),
-    }, RATES, 8, (rate) => `${rate}/s`);
+    }, RATES, 8, (rate) => (rate === Infinity ? "top" : `${count(rate)}/s`));
     this.known = el("p", { class: "facts", "aria-live": "polite" });
     this.rules = el("div", { class: "rules" });
     this.progress = el("span", { class: "note" });
@@ -252,7 +253,13 @@ export class GridRoom {
     const level = { ...readLevel(this.record, this.dialect), rules, anew };
     this.history.replace(level);
     this.board.show(level);
-    this.text.value = toJson(level, this.dialect).rows.join("\n");
+    this.untold = true;
+  }
+
+  /** Says in words what has been drawn anew. */
+  retell() {
+    this.untold = false;
+    this.text.value = toJson(this.history.now, this.dialect).rows.join("\n");
     this.describe();
   }
 
@@ -346,21 +353,35 @@ export class GridRoom {
     else this.clock.stop();
   }
 
+  /** A step of all who are under way, or part of the rest between two episodes; gives whether it was a step. */
   step() {
+    if (this.troupe.done && this.clock.rate > HURRY) this.begin();
     if (!this.troupe.done) return this.troupe.step();
     this.ended ??= performance.now();
-    if (performance.now() - this.ended > REST || this.clock.rate > 200) this.again();
-    return null;
+    if (performance.now() - this.ended > REST) this.again();
+    return false;
   }
 
-  again() {
+  /** What a person asks for by hand does not wait. */
+  single() {
+    if (this.troupe.done) this.begin();
+    else this.troupe.step();
+    this.frame(1);
+  }
+
+  begin() {
     this.ended = null;
     this.redraw();
     this.troupe.again(this.record);
+  }
+
+  again() {
+    this.begin();
     this.frame(1);
   }
 
   frame(share) {
+    if (this.untold) this.retell();
     if (this.person?.walking) return this.person.frame();
     const { followed } = this.roster;
     const gone = calm() || !this.clock.running ? 1 : share;

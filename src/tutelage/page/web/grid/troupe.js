@@ -44,14 +44,16 @@ export class Troupe {
     for (const [student, player] of this.players) this.begin(student, player);
   }
 
-  /** Everyone who is still under way takes a step. */
+  /** Everyone who is still under way takes a step; gives whether anyone was. */
   step() {
+    const any = !this.done;
     for (const [student, player] of this.players) {
       this.before.set(student, this.pose(player));
       if (player.done) continue;
       player.step();
       this.trails.get(student).push(this.tile(player));
     }
+    return any;
   }
 
   /** All have arrived, or their time is up. */

@@ -11,9 +11,14 @@ export class Transport {
     this.play = button("Play", () => this.set(!this.playing), { drawing: "play", key: "p", kind: "main" });
     const step = button("Step", () => (this.set(false), on.step()), { drawing: "step", key: "s" });
     const again = button("Again", () => on.again(), { drawing: "again", key: "a" });
-    const speed = slider("Speed", { min: 0, max: rates.length - 1, value: rates.indexOf(rate), say: (n) => say(rates[n]) }, (n) => on.speed(rates[n]));
+    this.speed = slider("Speed", { min: 0, max: rates.length - 1, value: rates.indexOf(rate), say: (n) => say(rates[n]) }, (n) => on.speed(rates[n]));
     this.keys = { p: () => this.set(!this.playing), s: () => (this.set(false), on.step()), a: () => on.again() };
-    this.node = el("div", { class: "bar" }, this.play, step, again, speed);
+    this.node = el("div", { class: "bar" }, this.play, step, again, this.speed);
+  }
+
+  /** Says how fast it goes in truth, until another speed is chosen. */
+  tell(words) {
+    this.speed.querySelector("output").textContent = words;
   }
 
   /** Plays or rests. */
