@@ -11,6 +11,7 @@ import { Tree } from "./tree.js";
 
 const SHOWN = 12; // of the best levels
 const EPISODES = 8; // of a trial
+const BREATH = 10_000; // milliseconds between what screen readers are told
 
 export class Evolve {
   /** `room`: arena, record, facts, roster, employ(), picture(bytes) → an element, open(bytes), measures. */
@@ -22,7 +23,8 @@ export class Evolve {
     this.growth = new Growth(room.measures);
     this.family = new Family();
     this.go = button("Evolve", () => this.set(!this.running), { drawing: "play", key: "v", kind: "main" });
-    this.told = el("p", { class: "note", role: "status" });
+    this.told = el("p", { class: "note" });
+    this.spoken = el("p", { class: "unseen", role: "status" });
     const common = { picture: (member) => this.room.picture(this.arena, member.level), choose: (member) => this.choose(member) };
     this.best = new Gallery("shelf", { ...common, words: (m) => [`score ${decimal(m.score, 3)}`, `generation ${m.generation}`] });
     this.line = new Gallery("strip", { ...common, words: (m) => [`generation ${m.generation}`] });
@@ -43,6 +45,7 @@ export class Evolve {
       el("p", { class: "lead" }, "Take a level that is kept, edit it a little, let the student play the child, keep it if there is regret. Nobody asks for hard levels: they come. Touch a level to open it above."),
       el("div", { class: "bar" }, this.go, again, begins, scores),
       this.told,
+      this.spoken,
       this.grown);
   }
 
@@ -56,7 +59,7 @@ export class Evolve {
     if (this.running === running) return;
     this.running = running;
     relabel(this.go, running ? "Pause" : "Evolve", running ? "pause" : "play");
-    if (!running) return this.worker?.pause(true);
+    if (!running) return void (this.worker?.pause(true), this.tell());
     if (this.started) return this.worker.pause(false);
     return this.start();
   }
@@ -116,7 +119,11 @@ export class Evolve {
   tell() {
     const { alive, tried } = this.family;
     const deepest = Math.max(0, ...alive.map((member) => member.generation));
-    fill(this.told, this.started ? `For ${this.who}: ${plural(tried, "level")} tried, ${count(alive.length)} kept, the deepest after ${plural(deepest, "generation")} of edits.` : "Nothing has evolved yet.");
+    const words = this.started ? `For ${this.who}: ${plural(tried, "level")} tried, ${count(alive.length)} kept, the deepest after ${plural(deepest, "generation")} of edits.` : "Nothing has evolved yet.";
+    fill(this.told, words);
+    if (this.running && performance.now() - (this.spokenAt ?? -Infinity) < BREATH) return;
+    fill(this.spoken, this.started ? words : "");
+    this.spokenAt = performance.now();
   }
 
   choose(member) {

@@ -21,6 +21,17 @@ export class Gallery {
       this.words(member).forEach((line, k) => line !== lines[k].textContent && (lines[k].textContent = line));
     });
     while (this.node.children.length > members.length) this.node.lastChild.remove();
+    if (marked && marked !== this.marked) this.reveal(items.get(marked.id));
+    this.marked = marked;
+  }
+
+  /** Scrolls along the strip, not the page. */
+  reveal(item) {
+    if (!item) return;
+    const { offsetLeft: left, offsetWidth: width } = item.node;
+    const { node } = this;
+    const from = left - node.offsetLeft;
+    if (from < node.scrollLeft || from + width > node.scrollLeft + node.clientWidth) node.scrollLeft = from - (node.clientWidth - width) / 2;
   }
 
   item(member) {

@@ -28,7 +28,7 @@ class Line {
   constructor(name, heading) {
     this.name = name;
     this.points = [];
-    this.told = el("output", {}, "–");
+    this.told = el("output", { "aria-live": "off" }, "–");
     this.sheet = new Sheet((pen, width, height) => this.paint(pen, width, height), { ratio: 0.3, "aria-hidden": "true" });
     this.node = el("div", {}, el("p", { class: "note" }, `${heading} `, this.told), this.sheet.canvas);
   }

@@ -9,6 +9,8 @@ export const MAZE = {
   moves: ["turn left", "turn right", "forward"], // the actions that matter; four more pass the time
   hidden: true, // the student sees but a part
   sizes: [3, 99],
+  heat: null, // where a student goes has its own colour
+  trail: "you",
 };
 
 export const LAVA = {
@@ -20,6 +22,8 @@ export const LAVA = {
   moves: ["north", "east", "south", "west", "north-east", "south-east", "south-west", "north-west"],
   hidden: false,
   sizes: [7, 7],
+  heat: "lava-heat", // a student's own may look like lava
+  trail: "lava-trail",
 };
 
 export const DIALECTS = { maze: MAZE, lava: LAVA };

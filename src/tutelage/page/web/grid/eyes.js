@@ -22,7 +22,7 @@ export class Eyes {
     this.tiles = [];
     this.sheet = new Sheet((pen, width) => this.paint(pen, width), { class: "view", role: "img", "aria-label": "what the student sees" });
     this.facts = el("p", { class: "note" });
-    const bars = [...dialect.moves, ...(dialect.kind === "maze" ? ["wait"] : [])].map((move) => [move, el("span", { class: "meter" }), el("output", {})]);
+    const bars = [...dialect.moves, ...(dialect.kind === "maze" ? ["wait"] : [])].map((move) => [move, el("span", { class: "meter" }), el("output", { "aria-live": "off" })]);
     this.bars = bars;
     this.list = el("dl", { class: "odds" }, ...bars.flatMap(([move, meter, output]) => [el("dt", {}, move), el("dd", {}, meter, output)]));
     this.node = el("div", { class: "eyes" }, this.sheet.canvas, el("div", {}, this.list, this.facts));

@@ -24,7 +24,7 @@ export class Person {
   pad() {
     if (this.room.dialect.kind === "maze") {
       const turns = [["left", "Turn left", 0], ["up", "Forward", 2], ["right", "Turn right", 1]];
-      return el("div", { class: "bar" }, ...turns.map(([drawing, words, action]) => button(words, () => this.take(action), { drawing })));
+      return el("div", { class: "steer" }, ...turns.map(([drawing, words, action]) => button(words, () => this.take(action), { drawing })));
     }
     const order = [7, 0, 4, 3, null, 1, 6, 2, 5];
     const { moves } = this.room.dialect;
@@ -35,8 +35,9 @@ export class Person {
   play(yes) {
     this.walking = yes;
     this.node.hidden = !yes;
-    if (!yes) return;
     this.room.transport.set(false);
+    this.room.transport.node.hidden = yes;
+    if (!yes) return;
     this.begin();
     this.room.board.sheet.canvas.focus({ preventScroll: true });
   }
@@ -58,7 +59,7 @@ export class Person {
     }
     arena.fn("reset")(written(this.episodeKey, ...crypto.getRandomValues(new Uint32Array(2))), record, this.state, this.obs);
     Object.assign(this, { steps: 0, return: 0, done: false, trail: [this.tile()] });
-    fill(this.said, this.room.dialect.kind === "maze" ? "Arrow keys turn and walk. You see what the student sees." : "Arrow keys walk; Home, End and the page keys go diagonally.");
+    fill(this.said, this.room.dialect.kind === "maze" ? "Arrow keys or these buttons turn and walk. You see what the student sees." : "Arrow keys or these buttons walk; Home, End and the page keys go diagonally.");
     this.room.frame(1);
   }
 
@@ -101,7 +102,7 @@ export class Person {
     const pose = { x: state.x, y: state.y, turn: room.dialect.facing ? state.direction : 0 };
     const colour = shade("you");
     const fog = this.fog && room.dialect.hidden && !this.done;
-    room.board.stage({ walkers: [{ pose, colour, ringed: true }], seen: fog || room.layers.view ? room.sight(this) : null, fog, trail: this.trail, colour });
+    room.board.stage({ walkers: [{ pose, colour, ringed: true }], seen: fog || room.layers.view ? room.sight(this) : null, fog, trail: this.trail, colour: shade(room.dialect.trail) });
     room.eyes.look(this);
   }
 }

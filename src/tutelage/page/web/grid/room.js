@@ -134,8 +134,8 @@ export class GridRoom {
 
   layout() {
     this.keys = { r: () => this.sample(), e: () => this.edit(), z: () => this.turnBack("undo"), y: () => this.turnBack("redo"), ...this.transport.keys };
-    const left = el("div", { class: "stage" }, el("div", { class: "bar" }, this.shelf.node, ...this.makers()), this.board.node,
-      el("div", { class: "bar" }, this.toolbox(), this.transport.node), this.layerTicks(), this.person.node);
+    const tools = el("div", { class: "tools" }, this.toolbox(), this.person.node, this.transport.node, this.layerTicks());
+    const left = el("div", { class: "stage desk" }, el("div", { class: "bar" }, this.shelf.node, ...this.makers()), this.board.node, tools);
     const right = el("div", { class: "side" },
       card("Students", this.roster.node, this.progress),
       card("Through its eyes", this.eyes.node),
@@ -158,8 +158,8 @@ export class GridRoom {
     return [
       button("Random", () => this.sample(), { drawing: "dice", key: "r", title: "A new level from the run's generator (r)" }),
       button("Edit", () => this.edit(), { drawing: "edit", key: "e", title: `${edits} of the library's own operator (e)` }),
-      button("Undo", () => this.turnBack("undo"), { drawing: "undo", key: "z" }),
-      button("Redo", () => this.turnBack("redo"), { drawing: "redo", key: "y" }),
+      button("Undo", () => this.turnBack("undo"), { drawing: "undo", key: "z", kind: "brief" }),
+      button("Redo", () => this.turnBack("redo"), { drawing: "redo", key: "y", kind: "brief" }),
     ];
   }
 
@@ -309,7 +309,7 @@ export class GridRoom {
 
   drawHeat() {
     const verdict = this.verdicts.get(this.roster.followed);
-    this.board.stage({ heat: this.layers.heat && verdict ? { visits: verdict.visits, colour: shade(this.roster.followed.colour) } : null });
+    this.board.stage({ heat: this.layers.heat && verdict ? { visits: verdict.visits, colour: shade(this.dialect.heat ?? this.roster.followed.colour) } : null });
   }
 
   // Who is on the board.

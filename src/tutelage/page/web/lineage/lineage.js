@@ -18,7 +18,8 @@ export class Lineage {
       choose: (member) => this.choose(member),
     });
     this.strip.node.addEventListener("keydown", (event) => this.keyed(event));
-    this.told = el("div", { class: "thennow", role: "status" });
+    this.told = el("div", { class: "thennow" });
+    this.spoken = el("p", { class: "unseen", role: "status" });
     this.duel = room.duel();
     this.node = this.layout();
     new IntersectionObserver(([seen]) => this.watch(seen.isIntersecting)).observe(this.node);
@@ -34,7 +35,7 @@ export class Lineage {
       this.lead,
       pick,
       this.strip.node,
-      el("div", { class: "duel" }, this.duel.node, el("div", {}, this.told, el("div", { class: "bar" }, open))));
+      el("div", { class: "duel" }, this.duel.node, el("div", {}, this.told, this.spoken, el("div", { class: "bar" }, open))));
   }
 
   /** It plays while it is looked at. */
@@ -70,8 +71,9 @@ export class Lineage {
     await this.room.house.open(rules.engine, this.helper);
     const numbers = this.pair.map(([, student]) => student.number);
     this.helper.ask("judge", { rules, level: bytes, numbers, episodes: EPISODES, seed: chance() }, ({ number, verdict, done }) => {
-      if (!done) this.verdicts.set(number, verdict);
-      this.tell();
+      if (done) return fill(this.spoken, this.inWords());
+      this.verdicts.set(number, verdict);
+      return this.tell();
     });
   }
 
@@ -88,10 +90,17 @@ export class Lineage {
     const { member, room } = this;
     const heads = room.marks.map(([, heading, meaning]) => el("th", { scope: "col" }, el("abbr", { title: meaning }, heading)));
     fill(this.told,
-      el("p", {}, `Generation ${member.generation}, born at update ${count(member.birth)} with score ${decimal(member.score, 3)}.`),
+      el("p", {}, birth(member)),
       el("table", { class: "roster" },
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, `${EPISODES} episodes`), ...heads)),
         el("tbody", {}, ...this.pair.map(([when, student]) => this.row(when, student)))));
+  }
+
+  /** The table, for those who do not see it. */
+  inWords() {
+    const marks = (verdict) => this.room.marks.map(([name, heading, , say]) => `${heading} ${say(verdict[name])}`).join(", ");
+    const rows = this.pair.map(([when, student]) => `The student of ${when}: ${marks(this.verdicts.get(student.number))}.`);
+    return [birth(this.member), ...rows].join(" ");
   }
 
   row(when, student) {
@@ -100,6 +109,11 @@ export class Lineage {
     const words = el("span", {}, `The student of ${when}`, el("small", {}, `update ${count(student.updates)}`));
     return el("tr", {}, el("th", { scope: "row" }, el("div", { class: "who" }, dot, words)), ...this.room.marks.map(([name, , , say]) => el("td", {}, verdict ? say(verdict[name]) : "–")));
   }
+}
+
+/** Where on the line a level stands. */
+function birth(member) {
+  return `Generation ${member.generation}, born at update ${count(member.birth)} with score ${decimal(member.score, 3)}.`;
 }
 
 /** What a strip shows, in words. */

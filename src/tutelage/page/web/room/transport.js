@@ -21,9 +21,9 @@ export class Transport {
     this.speed.querySelector("output").textContent = words;
   }
 
-  /** Plays or rests. */
+  /** Plays or rests; while it is hidden it rests. */
   set(playing) {
-    if (this.playing === playing) return;
+    if (this.playing === playing || (playing && this.node.hidden)) return;
     this.playing = playing;
     relabel(this.play, playing ? "Pause" : "Play", playing ? "pause" : "play");
     this.on.play(playing);

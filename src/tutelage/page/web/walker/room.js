@@ -114,8 +114,8 @@ export class WalkerRoom {
       this.presets(),
       button("Random", () => this.sample(), { drawing: "dice", key: "r" }),
       button("Edit", () => this.edit(), { drawing: "edit", key: "e", title: `${plural(this.facts.edits, "edit")} of the library's own operator (e)` }),
-      button("Undo", () => this.turnBack("undo"), { drawing: "undo", key: "z" }),
-      button("Redo", () => this.turnBack("redo"), { drawing: "redo", key: "y" }));
+      button("Undo", () => this.turnBack("undo"), { drawing: "undo", key: "z", kind: "brief" }),
+      button("Redo", () => this.turnBack("redo"), { drawing: "redo", key: "y", kind: "brief" }));
     const seed = el("div", { class: "bar" }, el("label", { class: "menu" }, el("span", {}, "Seed"), this.seed), button("Another seed", () => this.reseed(chance()[0]), { drawing: "dice", key: "n" }));
     const ticks = el("div", { class: "bar ticks" },
       tick("Lidar", true, (on) => ((this.lidar = on), this.frame(1))),

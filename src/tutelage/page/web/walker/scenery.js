@@ -94,7 +94,7 @@ function paintStones(pen, camera, { box, box_id: ids }) {
 
 function paintFlag(pen, camera, x, y, colour) {
   const [px, py, height] = [camera.x(x), camera.y(y), Math.max(14, FLAG * camera.scale)];
-  pen.strokeStyle = shade("stone-edge");
+  pen.strokeStyle = shade("pole");
   pen.lineWidth = Math.max(1, 0.05 * camera.scale);
   pen.beginPath();
   pen.moveTo(px, py);

@@ -18,7 +18,7 @@ export class Sliders {
   }
 
   row(name, places) {
-    const told = el("output", {});
+    const told = el("output", { "aria-live": "off" });
     const track = el("div", { class: "track" });
     const inputs = places.map((place, n) => this.input(place, places.length === 1 ? LABELS[name] : `${LABELS[name]}, ${n ? "high" : "low"} end`));
     track.append(...inputs);

@@ -5,6 +5,7 @@ import { Sheet } from "../base/sheet.js";
 import { Camera, CELL, FINISH, paintSky, paintTerrain } from "./scenery.js";
 
 const ACROSS = 22; // metres in view on a wide screen
+const [BELOW, FLAGS] = [5, 16]; // pixels of a profile under its lowest point, and for a flag over its highest
 const LEGS = [2, 3, 0, 1]; // the far leg first; upper and lower parts in turn
 
 export class Stage {
@@ -91,8 +92,8 @@ function overview({ x, y, box, box_id: ids }, width, height) {
   const tops = Array.from(ids, (id, k) => (id >= 0 ? box[4 * k + 2] : y[k]));
   const [low, high] = [Math.min(...y), Math.max(...y, ...tops)];
   const scale = width / x.at(-1);
-  const stretch = Math.min(2, (height - 14) / Math.max((high - low) * scale, 1));
-  return new Camera(0, low - 5 / (scale * stretch), scale, width, height, stretch);
+  const stretch = Math.min(2, (height - BELOW - FLAGS) / Math.max((high - low) * scale, 1));
+  return new Camera(0, low - BELOW / (scale * stretch), scale, width, height, stretch);
 }
 
 /** A small picture of a whole terrain. */
