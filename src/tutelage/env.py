@@ -286,7 +286,9 @@ class Domain(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What it is called in presets and on the command line."""
+        ...
 
     def env(self) -> Env: ...
 

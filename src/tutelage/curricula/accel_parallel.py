@@ -21,14 +21,12 @@ class ParallelACCEL(ParallelPLR):
     edits: int = 5
     """Edits between a parent and its child."""
 
+    groups = 3
+    """Groups of P slots in a rollout."""
+
     def __post_init__(self):
         if self.edits < 1:
             raise ValueError(f"`edits` must be at least 1, not {self.edits}.")
-
-    @property
-    def groups(self) -> int:
-        """Groups of P slots in a rollout."""
-        return 3
 
     def replay(self, room: Classroom, s: State) -> State:
         """Roll out on replayed, edited and new levels at once, score all, learn from the replayed ones."""

@@ -58,6 +58,9 @@ class ALPGMM(Curated):
     history: int = 1_048_576
     """Tasks remembered, the latest ones: more than a run of the paper's length plays in most cases."""
 
+    notes = ("alp_gmm/alp", "alp_gmm/components")
+    """Mean ALP of the episodes, and how many components the mixture has."""
+
     def __post_init__(self):
         if not 1 <= self.fewest <= self.most:
             raise ValueError("`fewest` must be at least 1 and at most `most`.")
@@ -65,11 +68,6 @@ class ALPGMM(Curated):
             raise ValueError("`fit_rate` must be at least `most` and at most `history`.")
         if not 0 <= self.random_rate <= 1 or not self.lowest_return < self.highest_return:
             raise ValueError("`random_rate` must lie in [0, 1], and `lowest_return` below `highest_return`.")
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Mean ALP of the episodes, and how many components the mixture has."""
-        return ("alp_gmm/alp", "alp_gmm/components")
 
     def init(self, room: Classroom, key: Key[Array, ""]) -> State:
         """A fresh student, and a teacher that knows nothing."""

@@ -57,6 +57,9 @@ class CENIE(ACCEL):
     fit_steps: int = 20
     """Steps of expectation–maximisation in a fit, from k-means."""
 
+    notes = ("cenie/novelty",)
+    """The mean novelty of the levels that were played."""
+
     def __post_init__(self):
         super().__post_init__()
         for name in ("components", "fit_every", "fit_steps", "taken"):
@@ -66,11 +69,6 @@ class CENIE(ACCEL):
             raise ValueError("`window` must be at least `components`, and a multiple of `taken`.")
         if not self.buffer.novelty:
             raise ValueError("`buffer.novelty` must be positive: without it, cenie is accel.")
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The mean novelty of the levels that were played."""
-        return ("cenie/novelty",)
 
     def init(self, room: Classroom, key: Key[Array, ""]) -> State:
         """A fresh student without experience."""

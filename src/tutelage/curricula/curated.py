@@ -100,10 +100,8 @@ class Curated:
     after_episode: Literal["redraw", "repeat"] = "redraw"
     """What a replay slot plays when an episode ends: 'redraw' a level from the buffer, or 'repeat' the same one."""
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """No quantities but those every method notes."""
-        return ()
+    notes = tuple[str, ...]()
+    """No quantities but those every method notes."""
 
     def journal_rows(self, room: Classroom, cycles: int) -> int:
         """One for each cycle."""

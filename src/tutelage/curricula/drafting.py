@@ -87,15 +87,13 @@ class BoxDesigning:
 
     design: BoxDesign
 
+    actions = Box(1, -math.inf, math.inf)
+    """A real number."""
+
     @property
     def steps(self) -> int:
         """One for each parameter."""
         return len(self.design.low)
-
-    @property
-    def actions(self) -> Box:
-        """A real number."""
-        return Box(1, -math.inf, math.inf)
 
     def begin(self, key: Key[Array, ""], level: None) -> Float[Array, " n"]:
         """All parameters in the middle."""

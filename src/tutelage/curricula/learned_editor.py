@@ -31,10 +31,8 @@ class LearnedEditor(ACCEL):
     editor: Teacher = Teacher()
     """The agent that edits."""
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The positive value loss of the children, and the entropy of the editor's policy."""
-        return noted(GAIN)
+    notes = noted(GAIN)
+    """The positive value loss of the children, and the entropy of the editor's policy."""
 
     def init(self, room: Classroom, key: Key[Array, ""]) -> State:
         """A fresh student, a fresh editor."""

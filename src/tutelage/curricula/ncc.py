@@ -60,16 +60,14 @@ class NCC(Curated):
     step: float = 0.1
     """Size of a gradient step. At the paper's 0.1 y swings between two supports; it settles at 0.01."""
 
+    notes = ("ncc/learnability", "ncc/learnability_drawn", "ncc/spread")
+    """Mean learnability of the buffer's levels, plain and as they are drawn; how many levels y is spread over."""
+
     def __post_init__(self):
         if min(self.attempts, self.look_every) < 1:
             raise ValueError("`attempts` and `look_every` must be at least 1.")
         if self.entropy <= 0 or self.step <= 0:
             raise ValueError("`entropy` and `step` must be positive.")
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Mean learnability of the buffer's levels, plain and as they are drawn; how many levels y is spread over."""
-        return ("ncc/learnability", "ncc/learnability_drawn", "ncc/spread")
 
     def journal_rows(self, room: Classroom, cycles: int) -> int:
         """The first levels, and a row of new ones at every look."""

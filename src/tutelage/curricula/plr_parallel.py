@@ -26,10 +26,8 @@ class ParallelPLR(Curated):
     after_episode: Literal["repeat"] = "repeat"
     """A slot plays its level for the whole rollout."""
 
-    @property
-    def groups(self) -> int:
-        """Groups of P slots in a rollout."""
-        return 2
+    groups = 2
+    """Groups of P slots in a rollout."""
 
     def journal_rows(self, room: Classroom, cycles: int) -> int:
         """One for each group, in a cycle that may not replay."""

@@ -105,6 +105,10 @@ class POET:
     child_step: Literal["sgd", "adam"] = "sgd"
     """The step that students take on a child: as released, without moments; or one of Adam, as on other levels."""
 
+    notes = tuple(f"poet/{name}" for name in NOTES)
+    """Share of transfers that replaced a student, and how many there were; environments admitted and solved so far;
+    iterations from admission to solution."""
+
     def __post_init__(self):
         for name in ("capacity", "reproduce_every", "transfer_every", "children", "neighbours"):
             if getattr(self, name) < 1:
@@ -117,13 +121,6 @@ class POET:
         """The pairs, as a buffer from which nothing is replayed."""
         n = self.capacity
         return BufferConfig(capacity=n, prioritisation="top-k", top_k=n, staleness=0.0, min_fill=0.0, replay_rate=0.0)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Share of transfers that replaced a student, and how many there were; environments admitted and solved so far;
-        iterations from admission to solution.
-        """
-        return tuple(f"poet/{name}" for name in NOTES)
 
     def journal_rows(self, room: Classroom, cycles: int) -> int:
         """One level a reproduction, and the first."""

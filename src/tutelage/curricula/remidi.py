@@ -50,14 +50,12 @@ class ReMiDi(RobustPLR):
     cycles_each: int = 1000
     """Cycles with a buffer before it is put aside."""
 
+    notes = ("remidi/overlap",)
+    """Share of the steps that cannot be told from those on levels put aside."""
+
     def __post_init__(self):
         if self.buffers < 2 or self.cycles_each < 1:
             raise ValueError("`buffers` must be at least 2, and `cycles_each` at least 1.")
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Share of the steps that cannot be told from those on levels put aside."""
-        return ("remidi/overlap",)
 
     def init(self, room: Classroom, key: Key[Array, ""]) -> State:
         """A fresh student, and nothing put aside."""

@@ -50,6 +50,9 @@ class SFL(Curated):
     chosen_share: float = 0.5
     """Share of the slots that train on chosen levels."""
 
+    notes = ("sfl/learnability", "sfl/learnability_random")
+    """Mean learnability of the levels chosen by a search, and of all it looked at."""
+
     def __post_init__(self):
         if min(self.scout_every, self.scout_batches, self.scout_levels, self.scout_episodes) < 1:
             raise ValueError("`scout_every`, `scout_batches`, `scout_levels` and `scout_episodes` must be at least 1.")
@@ -57,11 +60,6 @@ class SFL(Curated):
             raise ValueError("`scout_batches` × `scout_levels` must be at least `buffer.capacity`.")
         if not 0 <= self.chosen_share <= 1:
             raise ValueError(f"`chosen_share` must lie in [0, 1], not {self.chosen_share}.")
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Mean learnability of the levels chosen by a search, and of all it looked at."""
-        return ("sfl/learnability", "sfl/learnability_random")
 
     def journal_rows(self, room: Classroom, cycles: int) -> int:
         """K levels at every search."""

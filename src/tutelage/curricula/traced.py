@@ -48,17 +48,15 @@ class TRACED(ACCEL):
     model: Prediction = Prediction()
     """The model, and how it learns."""
 
+    notes = ("traced/error", "traced/easier")
+    """The model's error, and how much easier replayed levels have become."""
+
     def __post_init__(self):
         super().__post_init__()
         if min(self.prediction, self.co_learnability) < 0:
             raise ValueError("`prediction` and `co_learnability` must not be negative.")
         if self.admission != "score":
             raise ValueError("`admission` must be score: the model has learned from all episodes when it is asked.")
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The model's error, and how much easier replayed levels have become."""
-        return ("traced/error", "traced/easier")
 
     def init(self, room: Classroom, key: Key[Array, ""]) -> State:
         """A fresh student, and a model that has seen nothing."""

@@ -43,16 +43,14 @@ class Controller(eqx.Module):
     layers: tuple[TanhLayer, ...]
     actions: Discrete | Box = eqx.field(static=True)
 
+    recurrent = False
+    """An action depends on the present observation alone."""
+
     def __init__(self, encoder: Any, hidden: int, actions: Discrete | Box, *, key: Key[Array, ""]) -> None:
         sizes = (encoder.size, hidden, hidden, width(actions))
         keys = jax.random.split(key, len(sizes) - 1)
         self.encoder, self.actions = encoder, actions
         self.layers = tuple(TanhLayer(*ends, key=k) for *ends, k in zip(sizes, sizes[1:], keys, strict=False))
-
-    @property
-    def recurrent(self) -> bool:
-        """An action depends on the present observation alone."""
-        return False
 
     def memory(self, slots: int) -> tuple[()]:
         """No memory."""

@@ -56,6 +56,15 @@ class ES:
     levels: int = 1
     """Different levels that an update of a single student is made on, each by as many perturbed students."""
 
+    notes = ("es/deviation", "es/norm", "es/grad_norm", "es/learning_rate", "es/sigma")
+    """Spread of the perturbed students' returns, norms of θ and g, and what has decayed how far."""
+
+    next_values = False
+    """Values play no part."""
+
+    has_critic = False
+    """None that would learn."""
+
     def __post_init__(self):
         if self.levels < 1:
             raise ValueError(f"`levels` must be at least 1, not {self.levels}.")
@@ -66,21 +75,6 @@ class ES:
                 raise ValueError(f"`{name}_decay` must lie in (0, 1].")
         if self.weight_decay < 0:
             raise ValueError(f"`weight_decay` must not be negative, as {self.weight_decay} is.")
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Spread of the perturbed students' returns, norms of θ and g, and what has decayed how far."""
-        return ("es/deviation", "es/norm", "es/grad_norm", "es/learning_rate", "es/sigma")
-
-    @property
-    def next_values(self) -> bool:
-        """Values play no part."""
-        return False
-
-    @property
-    def has_critic(self) -> bool:
-        """None that would learn."""
-        return False
 
     def together(self, slots: int) -> int:
         """As many as share a level."""

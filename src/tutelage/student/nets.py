@@ -218,10 +218,8 @@ class TwoTowers(eqx.Module):
     actions: Discrete | Box = eqx.field(static=True)
     products: Products = eqx.field(static=True, default="default")
 
-    @property
-    def recurrent(self) -> bool:
-        """An action depends on the present observation alone."""
-        return False
+    recurrent = False
+    """An action depends on the present observation alone."""
 
     def memory(self, slots: int) -> tuple[()]:
         """No memory."""

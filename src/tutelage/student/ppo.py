@@ -66,6 +66,12 @@ class PPO:
     """What advantages are normalised over: the rollout, once, with the unbiased standard deviation; or each minibatch,
     with that of the minibatch as a population."""
 
+    notes = tuple(f"ppo/{name}" for name in LOSSES)
+    """Means over the optimiser's steps of an update."""
+
+    has_critic = True
+    """An actor and a critic."""
+
     def __post_init__(self):
         if self.epochs < 1 or self.minibatches < 1:
             raise ValueError("`epochs` and `minibatches` must be at least 1.")
@@ -101,19 +107,9 @@ class PPO:
         return self.learning_rate * jnp.maximum(1.0 - updates / self.decay, 0.0)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """Means over the optimiser's steps of an update."""
-        return tuple(f"ppo/{name}" for name in LOSSES)
-
-    @property
     def next_values(self) -> bool:
         """To bootstrap from."""
         return self.bootstrap
-
-    @property
-    def has_critic(self) -> bool:
-        """An actor and a critic."""
-        return True
 
     def together(self, slots: int) -> int:
         """Every slot may play levels of its own."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from jaxtyping import Array, Key
@@ -29,6 +29,8 @@ Stumps = Literal["keep", "shorten"]
 # others, hundreds, each of which it calls by way of a queue. For networks, which it has good functions for, less is
 # better, so that it is not for all envs.
 SMALL_LOOPS = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=4000000"
+
+CHALLENGES_MET: Classes = {"difficulty": ("easy", "challenging", "very challenging", "extremely challenging")}
 
 FORMER_SOLVERS = {"prompt": TOLERANCE, "exact": 0.0, "reduced": TOLERANCE}  # and the tolerances that stand for them
 REDUCED = "The run was trained with the reduced velocity solver, which is no more; the default one stands in for it."
@@ -60,16 +62,24 @@ class WalkerDomain:
     widest_pit: float = 10.0
     """The widest pits that POET's mutations make, in cells: 10 in its paper, 8 as released."""
 
+    name = "bipedal"
+    xla_flags = (SMALL_LOOPS,)
+    """On CPUs steps are up to four times as fast so with JAX 0.10; JAX 0.12 does much of it by itself."""
+
+    parameters: ClassVar[Parameters] = 8
+    """How many numbers the teacher sets."""
+
+    measure = Measure("mean_return", "return", 0.0, 300.0, digits=1)
+    """The return, which the paper aggregates over [0, 300]."""
+
+    classes = CHALLENGES_MET
+    """How many of POET's challenges a level meets: stump height ≥ 2.4, pit gap ≥ 6 and roughness ≥ 4.5."""
+
     def __post_init__(self) -> None:
         if self.stumps not in get_args(Stumps):
             raise ValueError(f"`stumps` must be one of {listed(Stumps)}, not {self.stumps!r}.")
         self.env()  # these two check the rest
         self.design()
-
-    @property
-    def name(self) -> str:
-        """The domain's name in presets and on the command line."""
-        return "bipedal"
 
     @classmethod
     def from_former(cls, fields: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -78,16 +88,6 @@ class WalkerDomain:
         if "solver" not in fields or fields["solver"] not in FORMER_SOLVERS:
             return dict(fields), ""
         return {**rest, "tolerance": FORMER_SOLVERS[fields["solver"]]}, REDUCED if fields["solver"] == "reduced" else ""
-
-    @property
-    def xla_flags(self) -> tuple[str, ...]:
-        """On CPUs steps are up to four times as fast so with JAX 0.10; JAX 0.12 does much of it by itself."""
-        return (SMALL_LOOPS,)
-
-    @property
-    def parameters(self) -> Parameters:
-        """How many numbers the teacher sets."""
-        return 8
 
     @property
     def rules(self) -> Rules:
@@ -118,16 +118,6 @@ class WalkerDomain:
 
         return suite.suites(RealWalker, self.rules)
 
-    @property
-    def measure(self) -> Measure:
-        """The return, which the paper aggregates over [0, 300]."""
-        return Measure("mean_return", "return", 0.0, 300.0, digits=1)
-
-    @property
-    def classes(self) -> Classes:
-        """How many of POET's challenges a level meets: stump height ≥ 2.4, pit gap ≥ 6 and roughness ≥ 4.5."""
-        return {"difficulty": ("easy", "challenging", "very challenging", "extremely challenging")}
-
     def film(self, level: WalkerLevel, states: WalkerState) -> list[np.ndarray]:
         """Pictures of an episode; the camera follows the walker."""
         bodies = states.bodies
@@ -139,15 +129,8 @@ class WalkerDomain:
 class PoetDomain(WalkerDomain):
     """Terrains of POET's five parameters: no stairs."""
 
-    @property
-    def name(self) -> str:
-        """The domain's name in presets and on the command line."""
-        return "bipedal-poet"
-
-    @property
-    def parameters(self) -> Parameters:
-        """How many numbers the teacher sets."""
-        return 5
+    name = "bipedal-poet"
+    parameters = 5
 
     def suites(self) -> Mapping[str, Suite]:
         """POET's levels come first."""

@@ -63,6 +63,9 @@ class Walker:
     max_steps: int = 2000
     tolerance: float = TOLERANCE
 
+    actions = Box(4)
+    """Torque and direction of the motors at left hip and knee, right hip and knee."""
+
     def __post_init__(self) -> None:
         if self.rules not in get_args(Rules):
             raise ValueError(f"`rules` must be one of {listed(Rules)}, not {self.rules!r}.")
@@ -70,11 +73,6 @@ class Walker:
             raise ValueError(f"`max_steps` must be at least 1, not {self.max_steps}.")
         if not 0 <= self.tolerance <= 1:
             raise ValueError(f"`tolerance` must lie in [0, 1], not at {self.tolerance}.")
-
-    @property
-    def actions(self) -> Box:
-        """Torque and direction of the motors at left hip and knee, right hip and knee."""
-        return Box(4)
 
     def reset(self, key: Key[Array, ""], level: WalkerLevel) -> tuple[WalkerState, Float[Array, "24"]]:
         """Begins an episode; the level's seed alone decides how."""

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Array, Key
 
-from tutelage.env import SOLVABLE, Classes, Measure, Suite
+from tutelage.env import SOLVABLE, Measure, Suite
 from tutelage.envs.lava import render, suite
 from tutelage.envs.lava.design import Generator, LavaDesign
 from tutelage.envs.lava.encoder import SmallEncoder
@@ -49,16 +49,18 @@ class LavaDomain:
     eye: Eye = "small"
     """The first part of the student: one layer that trains on a CPU, or the NetHack baseline's convolutions."""
 
+    name = "lava"
+    measure = Measure()
+    """The share of episodes that reach the goal."""
+
+    classes = SOLVABLE
+    """Whether a level can be solved."""
+
     def __post_init__(self) -> None:
         if self.eye not in get_args(Eye):
             raise ValueError(f"`eye` must be one of {listed(Eye)}, not {self.eye!r}.")
         self.env()  # these two check the rest
         self.design()
-
-    @property
-    def name(self) -> str:
-        """The domain's name in presets and on the command line."""
-        return "lava"
 
     def env(self) -> Lava:
         """The lava grid that the student trains in."""
@@ -81,16 +83,6 @@ class LavaDomain:
         from tutelage.envs.lava.real import RealLava
 
         return suite.suites(RealLava(self.max_steps, self.penalty, self.crop, self.hero))
-
-    @property
-    def measure(self) -> Measure:
-        """The share of episodes that reach the goal."""
-        return Measure()
-
-    @property
-    def classes(self) -> Classes:
-        """Whether a level can be solved."""
-        return SOLVABLE
 
     def film(self, level: LavaLevel, states: LavaState) -> list[np.ndarray]:
         """Pictures of an episode, with the student's trail."""

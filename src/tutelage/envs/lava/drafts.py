@@ -82,10 +82,8 @@ class LavaEditing:
 
     steps: int
 
-    @property
-    def actions(self) -> Discrete:
-        """What to put, and on which tile."""
-        return Discrete(2 * TILES)
+    actions = Discrete(2 * TILES)
+    """What to put, and on which tile."""
 
     def begin(self, key: Key[Array, ""], level: LavaLevel) -> EditDraft:
         """The parent."""

@@ -88,6 +88,9 @@ class Lava:
     crop: Crop = "centred"
     hero: Hero = "fixed"
 
+    actions = Discrete(len(MOVES))
+    """A step to one of the eight neighbouring tiles."""
+
     def __post_init__(self) -> None:
         # With more steps, penalties could use up what the goal pays, and a return would not tell who reached it.
         if not 2 <= self.max_steps <= LONGEST:
@@ -95,11 +98,6 @@ class Lava:
         for name, kind in (("penalty", Penalty), ("crop", Crop), ("hero", Hero)):
             if getattr(self, name) not in get_args(kind):
                 raise ValueError(f"`{name}` must be one of {listed(kind)}, not {getattr(self, name)!r}.")
-
-    @property
-    def actions(self) -> Discrete:
-        """A step to one of the eight neighbouring tiles."""
-        return Discrete(len(MOVES))
 
     def reset(self, key: Key[Array, ""], level: LavaLevel) -> tuple[LavaState, LavaObs]:
         """Puts the student on the level's start tile, which are the stairs up. The key is for the hero."""

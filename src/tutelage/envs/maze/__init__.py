@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 from jaxtyping import Array, Key
 
-from tutelage.env import SOLVABLE, Classes, Measure, Suite
+from tutelage.env import SOLVABLE, Measure, Suite
 from tutelage.envs.maze import render, suite
 from tutelage.envs.maze.design import Edit, Generator, MazeDesign, Order
 from tutelage.envs.maze.encoder import Compass, MazeEncoder
@@ -62,6 +62,13 @@ class MazeDomain:
     """What the student is told of its direction: which of four it is (shown), or always all four at once, as by a bug
     of the reference implementation in the paper's time (constant)."""
 
+    name = "maze"
+    measure = Measure()
+    """The share of episodes that reach the goal."""
+
+    classes = SOLVABLE
+    """Whether a level can be solved."""
+
     def __post_init__(self) -> None:
         if not 3 <= self.size <= 99:
             raise ValueError(f"`size` must be 3 to 99 tiles, not {self.size}.")
@@ -73,11 +80,6 @@ class MazeDomain:
             raise ValueError(f"`compass` must be one of {listed(Compass)}, not {self.compass!r}.")
         self.env()  # these two check the rest
         self.design()
-
-    @property
-    def name(self) -> str:
-        """The domain's name in presets and on the command line."""
-        return "maze"
 
     def env(self) -> Maze:
         """The maze that the student trains in."""
@@ -106,16 +108,6 @@ class MazeDomain:
         """
         every = dict(suite.suites(self.view, self.reward))
         return every if self.size >= PAPER_SIZE else every | {"validation": every["small"]}
-
-    @property
-    def measure(self) -> Measure:
-        """The share of episodes that reach the goal."""
-        return Measure()
-
-    @property
-    def classes(self) -> Classes:
-        """Whether a level can be solved."""
-        return SOLVABLE
 
     def film(self, level: MazeLevel, states: MazeState) -> list[np.ndarray]:
         """Pictures of an episode on a level of any size, with the student's field of view and its trail."""

@@ -61,6 +61,9 @@ class Maze:
     reward: Reward = "minigrid"
     redraw_direction: bool = True
 
+    actions = Discrete(7)
+    """Turn left, turn right, forward, and MiniGrid's four that do nothing here."""
+
     def __post_init__(self) -> None:
         if not (3 <= self.height <= 99 and 3 <= self.width <= 99):
             raise ValueError(f"A maze's interior has 3 to 99 tiles a side, not {self.height} × {self.width}.")
@@ -68,11 +71,6 @@ class Maze:
             raise ValueError(f"`view` must be an odd number of tiles, 3 or more, not {self.view}.")
         if self.max_steps < 1:
             raise ValueError(f"`max_steps` must be at least 1, not {self.max_steps}.")
-
-    @property
-    def actions(self) -> Discrete:
-        """Turn left, turn right, forward, and MiniGrid's four that do nothing here."""
-        return Discrete(7)
 
     def reset(self, key: Key[Array, ""], level: MazeLevel) -> tuple[MazeState, MazeObs]:
         """Puts the student on the level's start tile."""
