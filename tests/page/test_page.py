@@ -228,6 +228,10 @@ def test_a_person_draws_and_the_students_play(browser, page, run):
     goal = next((row.index("G"), y) for y, row in enumerate(drawn) if "G" in row)
     drag(browser, goal, (6, 3))
     assert browser.ask(ROWS)[3][6] == "G"
+    for tool, letter, tile in (("goal", "G", (5, 5)), ("start", "S", (1, 5))):
+        browser.ask(f"document.querySelector('input[value={tool}]').click()")
+        drag(browser, tile)
+        assert browser.ask(ROWS)[5][tile[0]] == letter
     cells = "[...document.querySelectorAll('.roster tbody td')].filter((td) => /^[−.\\d]+/.test(td.textContent))"
     until(browser, f"{cells}.length >= 12")
     press(browser, "Step")

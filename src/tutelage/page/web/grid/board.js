@@ -67,7 +67,7 @@ export class Board {
     const { start, goal, blocks } = this.level;
     const held = tile === start ? "start" : tile === goal ? "goal" : this.tool;
     this.stroke = held === "draw" ? { block: !blocks[tile] } : { place: held, moved: false };
-    if (held === "draw" || held !== (tile === start ? "start" : "goal")) this.touch(tile);
+    if (tile !== start && tile !== goal) this.touch(tile);
   }
 
   drag(event) {
