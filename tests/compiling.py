@@ -12,10 +12,10 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".pytest_cache" / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
-# The programs of tests run for moments; XLA compiles them three times as fast if it does not optimise them, and in three
-# quarters of that time as one module of LLVM each. `XLA_FLAGS= make test` compiles as for a user.
-# JAX 0.10 is the last that is known to know two of the flags; an unknown one is fatal. The last flag is what XLA does by
-# itself in JAX 0.10: so that no test's program depends on which tests came before it.
+# The programs of tests run for moments; XLA compiles them three times as fast if it does not optimise them, and in
+# three quarters of that time if each is one module of LLVM. `XLA_FLAGS= make test` compiles as for a user.
+# Two flags are given to JAX 0.10 alone: newer ones do not know the first of them, and an unknown one is fatal. The last
+# flag is what XLA does by itself in JAX 0.10: so that no test's program depends on which tests came before it.
 QUICK = ["--xla_backend_optimization_level=0"]
 if version("jaxlib").startswith("0.10."):
     QUICK += ["--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1"]
