@@ -44,6 +44,21 @@ class _Gathering(Machine):
 class _OnAxis(Machine):
     """Contacts stay on their axis, and a loop goes over them."""
 
+    def split(self, values, n, used):
+        return values
+
+    def join(self, parts, n):
+        return parts
+
+    def part(self, parts, k):
+        return jax.tree.map(partial(self.entry, k=k), parts)
+
+    def with_part(self, parts, k, part):
+        return jax.tree.map(lambda v, x: lax.dynamic_update_index_in_dim(v, x, k, 0), parts, part)
+
+    def in_use(self, on):
+        return InUse(_number_in_use(on), None)
+
     def over(self, body, carry, parts, held, used):
         def one(k, state):
             carry, held = state
@@ -81,12 +96,6 @@ class OnCPU(_Gathering, _OnAxis):
     def part(self, parts, k):
         return jax.tree.map(lambda v: lax.dynamic_index_in_dim(v, k, keepdims=False), parts)
 
-    def with_part(self, parts, k, part):
-        return jax.tree.map(lambda v, x: lax.dynamic_update_index_in_dim(v, x, k, 0), parts, part)
-
-    def in_use(self, on):
-        return InUse(_number_in_use(on), None)
-
     def first_waiting(self, waiting, place, number):
         """By comparing: XLA would write them one by one."""
         return jnp.minimum(jnp.sum(place < jnp.arange(number)[:, None], axis=1), len(waiting) - 1)
@@ -102,21 +111,6 @@ class ByItself(_OnAxis):
 
     def entry(self, values, k):
         return values[k] if isinstance(k, int) else lax.dynamic_index_in_dim(values, k, keepdims=False)
-
-    def split(self, values, n, used):
-        return values
-
-    def join(self, parts, n):
-        return parts
-
-    def part(self, parts, k):
-        return jax.tree.map(partial(self.entry, k=k), parts)
-
-    def with_part(self, parts, k, part):
-        return jax.tree.map(lambda v, x: lax.dynamic_update_index_in_dim(v, x, k, 0), parts, part)
-
-    def in_use(self, on):
-        return InUse(_number_in_use(on), None)
 
     def where_active(self, active, after, before):
         """The loop ends when the walker is no longer active."""
@@ -217,15 +211,6 @@ class OneWalker(_OnAxis, _InKernel):
     """In a kernel with one walker a program: an entry of an axis is one instruction away in another thread, and a loop
     over them is less code to fetch.
     """
-
-    def split(self, values, n, used):
-        return values
-
-    def join(self, parts, n):
-        return parts
-
-    def part(self, parts, k):
-        return jax.tree.map(partial(self.entry, k=k), parts)
 
     def with_part(self, parts, k, part):
         return jax.tree.map(lambda v, x: jnp.where(index(len(v), v.ndim - 1) == k, x[None], v), parts, part)
