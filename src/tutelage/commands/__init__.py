@@ -1,14 +1,16 @@
 """The commands of `tutelage`: a line below and a module here each, which is imported when the command is given.
 
-To add one, enter it in COMMANDS and write `commands/NAME.py`: a frozen dataclass whose fields are the arguments, and
-two functions. `parse` makes the dataclass from the words that follow the command, `run` does what it asks for.
-`commands/resume.py` is the shortest example.
+To add one, enter it in COMMANDS and write `commands/NAME.py`: a frozen dataclass whose fields are the arguments, and a
+function `run` that takes it and does what it asks for. `commands/resume.py` is the shortest example. A module in which
+words mean more than fields makes the dataclass from them itself, by a function `parse`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
+from typing import Any, NamedTuple, get_type_hints
 
 
 class Command(NamedTuple):
@@ -34,22 +36,23 @@ COMMANDS = {
 }
 
 
-@runtime_checkable
-class Module(Protocol):
-    """What a command's module holds."""
+class Module(NamedTuple):
+    """What a command's module does: makes its dataclass from the words that follow the command's name, and runs it."""
 
-    def parse(self, args: list[str]) -> Any:
-        """The command's dataclass, from the words that follow its name."""
-        ...
-
-    def run(self, command: Any) -> None:
-        """Does it."""
-        ...
+    parse: Callable[[list[str]], Any]
+    run: Callable[[Any], None]
 
 
 def module(name: str) -> Module:
     """The module of a command."""
-    return cast(Module, import_module(f"{__name__}.{name}"))
+    own = import_module(f"{__name__}.{name}")
+    return Module(getattr(own, "parse", partial(_parsed, own.run, name)), own.run)
+
+
+def _parsed(run: Callable[[Any], None], name: str, args: list[str]) -> Any:
+    from tutelage.commands import options
+
+    return options.parse(get_type_hints(run)["command"], args, name)
 
 
 def overview() -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from tutelage.commands.options import Shown
-from tutelage.commands.options import parse as parse_options
 from tutelage.console import StatusLine, Terminal
 from tutelage.runs import bench, presets
 from tutelage.runs.flags import start_jax
@@ -27,11 +26,6 @@ class Bench:
     """Numbers of seeds trained in one program."""
     updates: int = 40
     """Student updates to time."""
-
-
-def parse(args: list[str]) -> Bench:
-    """From the words after `tutelage bench`."""
-    return parse_options(Bench, args, "bench")
 
 
 def run(command: Bench) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from rich.text import Text
 
 from tutelage.commands.options import Folder, Number, free_path
-from tutelage.commands.options import parse as parse_options
 from tutelage.commands.training import Watch
 from tutelage.console import Terminal, results_table
 from tutelage.report.pages.report import ROOM, write_report
@@ -27,11 +26,6 @@ class Demo:
     """Student updates; the preset's if not given."""
     seed: int = 0
     """The seed."""
-
-
-def parse(args: list[str]) -> Demo:
-    """From the words after `tutelage demo`."""
-    return parse_options(Demo, args, "demo")
 
 
 def run(command: Demo) -> None:

@@ -9,7 +9,6 @@ from typing import Annotated
 from tutelage.commands import domains
 from tutelage.commands.domains import DomainName
 from tutelage.commands.options import File, Name, Number, RunPath, Shown
-from tutelage.commands.options import parse as parse_options
 from tutelage.console import StatusLine, Terminal, plain_table, results_table
 from tutelage.env import Suite
 from tutelage.errors import UserError
@@ -51,11 +50,6 @@ class Eval:
     """With --cvar, draw the levels as this preset does, such as maze/sfl; as the run itself does if not given."""
     domain: DomainName = None
     """The env of your own that the run was made with."""
-
-
-def parse(args: list[str]) -> Eval:
-    """From the words after `tutelage eval`."""
-    return parse_options(Eval, args, "eval")
 
 
 def run(command: Eval) -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from tutelage.commands.options import File, Folder, Number, RunPath, Shown
-from tutelage.commands.options import parse as parse_options
 from tutelage.console import Terminal
 from tutelage.errors import UserError
 from tutelage.interop.hub import LICENCE
@@ -34,11 +33,6 @@ class Export:
     """Round the weights of a folder to 16 bits, which halves its size."""
     licence: Annotated[str, Shown("NAME")] = LICENCE
     """The licence that a folder's model card names, by its name on Hugging Face."""
-
-
-def parse(args: list[str]) -> Export:
-    """From the words after `tutelage export`."""
-    return parse_options(Export, args, "export")
 
 
 def run(command: Export) -> None:

@@ -13,7 +13,6 @@ from PIL import Image
 from tutelage.commands import domains
 from tutelage.commands.domains import DomainName
 from tutelage.commands.options import File, Folder, Number, RunPath
-from tutelage.commands.options import parse as parse_options
 from tutelage.console import Terminal, levels_table
 from tutelage.env import DesignSpace
 from tutelage.runs.browse import Found, ancestors, best
@@ -40,11 +39,6 @@ class Levels:
     """Write the levels shown to this file, as JSON."""
     domain: DomainName = None
     """The env of your own that the run was made with."""
-
-
-def parse(args: list[str]) -> Levels:
-    """From the words after `tutelage levels`."""
-    return parse_options(Levels, args, "levels")
 
 
 def run(command: Levels) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 from tutelage.commands.options import Number, Shown
-from tutelage.commands.options import parse as parse_options
 from tutelage.console import Terminal
 from tutelage.page.page import write_page
 from tutelage.runs.run import Run
@@ -27,11 +26,6 @@ class Page:
     students: Number = None
     """How many come into a room at most: first seeds of all runs, then other seeds, then earlier checkpoints. If not
     given, ten, or fewer where their weights would come to more than 5 MB."""
-
-
-def parse(args: list[str]) -> Page:
-    """From the words after `tutelage page`."""
-    return parse_options(Page, args, "page")
 
 
 def run(command: Page) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated
 
 from tutelage.commands.options import File, Number, Shown
-from tutelage.commands.options import parse as parse_options
 from tutelage.console import Terminal
 from tutelage.page.page import write_page
 from tutelage.runs.run import Run
@@ -27,11 +26,6 @@ class Play:
     students: Number = None
     """How many come into a room at most: first seeds of all runs, then other seeds, then earlier checkpoints. If not
     given, ten, or fewer where their weights would come to more than 5 MB."""
-
-
-def parse(args: list[str]) -> Play:
-    """From the words after `tutelage play`."""
-    return parse_options(Play, args, "play")
 
 
 def run(command: Play) -> None:

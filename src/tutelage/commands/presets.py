@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from tutelage.commands.options import Shown
-from tutelage.commands.options import parse as parse_options
 from tutelage.console import Terminal, plain_table
 from tutelage.runs import config, presets
 
@@ -19,11 +18,6 @@ class Presets:
 
     name: Annotated[tuple[str, ...], Shown("NAME", by_place=True)] = ()
     """An env, or a preset: ENV/METHOD or ENV METHOD."""
-
-
-def parse(args: list[str]) -> Presets:
-    """From the words after `tutelage presets`."""
-    return parse_options(Presets, args, "presets")
 
 
 def run(command: Presets) -> None:

@@ -9,7 +9,6 @@ from typing import Annotated
 from tutelage.commands import domains
 from tutelage.commands.domains import DomainName
 from tutelage.commands.options import Name, Shown
-from tutelage.commands.options import parse as parse_options
 from tutelage.console import StatusLine, Terminal
 from tutelage.report.pages.report import report
 
@@ -33,23 +32,12 @@ class Report:
     """The env of your own that runs were made with."""
 
 
-def parse(args: list[str]) -> Report:
-    """From the words after `tutelage report`."""
-    return parse_options(Report, args, "report")
-
-
 def run(command: Report) -> None:
     """Writes the page."""
-    terminal = Terminal()
+    terminal, domain = Terminal(), domains.load(command.domain)
+    asked = {"suite": command.suite, "film": command.film, "domain": domain}
     with StatusLine(terminal) as status:
-        gathered = report(
-            command.runs,
-            command.out,
-            suite=command.suite,
-            film=command.film,
-            domain=domains.load(command.domain),
-            on_chapter=status.update,
-        )
+        gathered = report(command.runs, command.out, **asked, on_chapter=status.update)
     for note in gathered.notes:
         terminal.warn(note)
     terminal.say(f"Open {command.out / 'index.html'} in a browser; figures, tables and their data lie beside it.")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from tutelage.commands import domains
 from tutelage.commands.domains import DomainName
 from tutelage.commands.options import Number, RunPath
-from tutelage.commands.options import parse as parse_options
 from tutelage.commands.training import Watch
 from tutelage.runs import train
 from tutelage.runs.run import Run
@@ -25,11 +24,6 @@ class Resume:
     """Devices of this host that the seeds are spread over, evenly; as many as before if not given."""
     domain: DomainName = None
     """The env of your own that the run was made with."""
-
-
-def parse(args: list[str]) -> Resume:
-    """From the words after `tutelage resume`."""
-    return parse_options(Resume, args, "resume")
 
 
 def run(command: Resume) -> None:

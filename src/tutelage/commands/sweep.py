@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 import jax
 
 from tutelage.commands.options import Folder, Number, Shown
-from tutelage.commands.options import parse as parse_options
 from tutelage.console import SweepTable, Terminal, points_table
 from tutelage.errors import UserError
 from tutelage.runs import presets, searches
@@ -60,11 +59,6 @@ class Sweep:
     """With --engine ray (extra `ray`): tasks on the cluster that RAY_ADDRESS names, or on one of this machine."""
     slurm: Slurm = Slurm()
     """With --engine slurm (extra `slurm`): an array job, which goes on by itself once it is submitted."""
-
-
-def parse(args: list[str]) -> Sweep:
-    """From the words after `tutelage sweep`."""
-    return parse_options(Sweep, args, "sweep")
 
 
 def run(command: Sweep) -> None:

@@ -101,14 +101,15 @@ def _from_file(file: str, domain: str | None) -> Config[Any, Any]:
 
 def _explain(env: str, args: Sequence[str]) -> NoReturn:
     if {"-h", "--help"} & set(args):
-        print(_HELP)
+        print(_help())
         raise SystemExit(0)
     if env:
         raise UserError(f"`tutelage train {env}` wants a method too: {', '.join(presets.methods_of(env))}.")
     raise UserError("`tutelage train` wants an env and a method, as in `tutelage train maze accel`.")
 
 
-_HELP = f"""usage: tutelage train ENV METHOD [OPTIONS]
+def _help() -> str:
+    return f"""usage: tutelage train ENV METHOD [OPTIONS]
        tutelage train --config FILE [OPTIONS]
 
 {wrapped(inspect.getdoc(Train) or "")}
