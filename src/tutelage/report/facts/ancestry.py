@@ -29,22 +29,12 @@ class Pedigree:
     @cached_property
     def parent(self) -> Int[np.ndarray, " N"]:
         """Each level's parent."""
-        return self._found(self.admitted.parent[self.places])
+        return np.array([self._levels.get(i, -1) for i in self.admitted.parent[self.places].tolist()], int)
 
     @cached_property
-    def _ids(self) -> tuple[np.ndarray, np.ndarray]:
-        """All ids, ascending, and the levels they are of."""
-        ids = self.admitted.id[self.places]
-        order = np.argsort(ids)
-        return ids[order], order
-
-    def _found(self, wanted: np.ndarray) -> np.ndarray:
-        """The levels of some ids, −1 for ids that were never kept."""
-        ids, levels = self._ids
-        if not len(ids):
-            return np.full(len(wanted), -1)
-        at = np.searchsorted(ids, wanted).clip(max=len(ids) - 1)
-        return np.where(ids[at] == wanted, levels[at], -1)
+    def _levels(self) -> dict[int, int]:
+        """The level of each id."""
+        return {i: n for n, i in enumerate(self.admitted.id[self.places].tolist())}
 
     @cached_property
     def root(self) -> Int[np.ndarray, " N"]:
@@ -56,8 +46,7 @@ class Pedigree:
 
     def numbers(self, ids: Sequence[int] | np.ndarray) -> Int[np.ndarray, " n"]:
         """The levels of some ids, without those that are not on record."""
-        known = self._found(np.asarray(ids, int))
-        return known[known >= 0]
+        return np.array([self._levels[i] for i in np.asarray(ids, int).tolist() if i in self._levels], int)
 
     def line(self, level: int) -> list[int]:
         """From the first ancestor to the level itself."""

@@ -214,23 +214,15 @@ def metrics_of(run: Run, notes: list[str]) -> list[Row]:
     except UNREADABLE as error:
         notes.append(f"`{path}` cannot be read and is left out ({error}).")
         return []
-    whole = [_plain(row) for row in rows if _is_row(row)]
+    whole = [_plain(row) for row in rows if all(0 <= row[name] < _LARGEST for name in ("updates", "seed"))]
     if lost := lost + len(rows) - len(whole):
         notes.append(f"{text.plural(lost, 'line')} of `{path}` are no metrics and are left out.")
     return whole
 
 
-def _is_row(row: Any) -> bool:
-    return isinstance(row, dict) and all(_is_count(row.get(name)) for name in ("updates", "seed"))
-
-
 def _plain(row: Row) -> Row:
     """Without what is no number."""
     return {text.plain(name): x for name, x in row.items() if _is_number(x)}
-
-
-def _is_count(x: Any) -> bool:
-    return isinstance(x, int) and not isinstance(x, bool) and 0 <= x < _LARGEST
 
 
 def _is_number(x: Any) -> bool:
@@ -247,7 +239,8 @@ def evaluations_of(run: Run, notes: list[str]) -> list[Evaluation]:
                 results = tuple(map(_whole, read_csv(path)))
                 found.append(Evaluation(text.plain(subject.name), subject.updates, results))
             except UNREADABLE as error:
-                why = _reason(error.__cause__ or error)
+                cause = error.__cause__ or error
+                why = f"no column {cause}" if isinstance(cause, KeyError) else str(cause)
                 notes.append(f"`{path}` cannot be read as an evaluation and is left out ({why}).")
     return sorted(found, key=lambda e: -e.updates)
 
@@ -256,7 +249,3 @@ def _whole(r: Result) -> Result:
     if not all(_is_number(x) for x in (r.solved_rate, r.mean_return, r.mean_length)):
         raise ValueError(f"no number for level {text.plain(r.level)}, seed {r.seed}")
     return replace(r, level=text.plain(r.level))
-
-
-def _reason(error: BaseException) -> str:
-    return f"no column {error}" if isinstance(error, KeyError) else str(error)

@@ -71,17 +71,13 @@ class Table:
 def level_table(digits: int, levels: Sequence[str], columns: Sequence[Column]) -> Table:
     """A row for each level, their mean, and the mean over the paper's levels where those are others."""
     rows = [_row(name, columns, [n]) for n, name in enumerate(levels)]
-    theirs = _paper_levels(levels, columns)
+    theirs = [n for n, name in enumerate(levels) if any(published(c.preset, name) for c in columns)]
     everything = list(range(len(levels)))
     if everything:
         rows.append(_row(MEAN, columns, everything, total=True, compared=theirs == everything))
     if theirs and theirs != everything:
         rows.append(_row(f"{MEAN} of the paper’s {len(theirs)}", columns, theirs, total=True, compared=True))
     return Table(digits, tuple(c.label for c in columns), tuple(rows))
-
-
-def _paper_levels(levels: Sequence[str], columns: Sequence[Column]) -> list[int]:
-    return [n for n, name in enumerate(levels) if any(published(c.preset, name) for c in columns)]
 
 
 def _row(name: str, columns: Sequence[Column], levels: list[int], *, total: bool = False, compared: bool = True) -> Row:
@@ -148,16 +144,12 @@ def latex(table: Table) -> str:
 
 
 def _latex_cells(table: Table, n: int, cell: Cell) -> list[str]:
-    ours, paper = (_latex_number(s, table.digits) for s in (cell.ours, cell.paper))
+    ours, paper = ("" if s is None else s.text(table.digits, r" \pm ") for s in (cell.ours, cell.paper))
     ours = f"\\mathbf{{{ours}}}" if cell.bold else ours
     ours = ours + "^\\star" if cell.star else ours
     difference = "" if math.isnan(cell.difference) else f"${cell.difference:+.1f}$"
     numbers = [f"${ours}$" if ours else "--", f"${paper}$" if paper else "", difference]
     return numbers if table.has_paper(n) else numbers[:1]
-
-
-def _latex_number(s: Summary | None, digits: int) -> str:
-    return "" if s is None else s.text(digits, r" \pm ")
 
 
 _LATEX = {"’": "'", "Δ": r"$\Delta$", "\\": r"\textbackslash{}"} | {c: "\\" + c for c in "&%$#_{}"}

@@ -39,19 +39,11 @@ class Mark:
 
 @dataclass(frozen=True)
 class Panel:
-    """Marks on one scale, below a title; `reference` is a value to be told from."""
+    """Marks that belong together, below a title; `reference` is a value to be told from."""
 
     title: str
     marks: Sequence[Mark]
     reference: float | None = None
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Bars that belong together, under a name; the ends of their error bars are the intervals'."""
-
-    name: str
-    marks: Sequence[Mark]
 
 
 def interval_figure(name: str, width: int, text: Words, panels: Sequence[Panel]) -> Figure:
@@ -73,8 +65,8 @@ def interval_figure(name: str, width: int, text: Words, panels: Sequence[Panel])
     return figure
 
 
-def bar_figure(name: str, width: int, text: Words, clusters: Sequence[Cluster]) -> Figure:
-    """Clusters in columns, as many as fit, with one legend for all."""
+def bar_figure(name: str, width: int, text: Words, clusters: Sequence[Panel]) -> Figure:
+    """Clusters of bars in columns, as many as fit, with one legend for all; error bars end where intervals do."""
     entries = {mark.name: mark.colour for cluster in clusters for mark in cluster.marks}
     rows = math.ceil(len(clusters) / max(1, width // 320))
     columns = math.ceil(len(clusters) / rows)
@@ -134,11 +126,11 @@ def _intervals(axes: Axes, panel: Panel, tall: int) -> None:
         axes.plot([i.value, i.value], [y - 34, y - 22], color=mark.colour, linewidth=3, solid_capstyle="butt")
 
 
-def _clusters(axes: Axes, clusters: Sequence[Cluster], each: int) -> None:
+def _clusters(axes: Axes, clusters: Sequence[Panel], each: int) -> None:
     tall = axes.get_ylim()[1]
     for n, cluster in enumerate(clusters):
         y = tall - n * each
-        axes.text(0, y - 9, cluster.name, transform=_pixels(axes), size=SMALL, va="center", clip_on=False)
+        axes.text(0, y - 9, cluster.title, transform=_pixels(axes), size=SMALL, va="center", clip_on=False)
         _guides(axes, y - each + GAP, y - NAME)
         for m, mark in enumerate(cluster.marks):
             middle, i = y - NAME - BAR * (m + 0.5), mark.interval

@@ -179,28 +179,28 @@ def name_axes(axes: Axes, text: Words) -> None:
 
 def legend(figure: Figure, canvas: Canvas, entries: Sequence[tuple[str, str]], *, above: int = 26) -> None:
     """Names and colours in a row, from the left, `above` the axes by so many pixels; another row where one is full."""
-    x, y = 0.0, 0
-    for name, colour in entries:
-        width = _entry_width(name)
-        if x and x + width > canvas.width:
-            x, y = 0.0, y + 16
-        place = (x / canvas.width, 1 - (canvas.top - above + y) / canvas.height)
+    places = _legend_places([name for name, _ in entries], canvas.width)
+    for (name, colour), (x, row) in zip(entries, places, strict=True):
+        place = (x / canvas.width, 1 - (canvas.top - above + 16 * row) / canvas.height)
         figure.text(*place, "■", color=colour, size=SMALL, va="center")
         figure.text(place[0] + 13 / canvas.width, place[1], name, size=SMALL, va="center")
-        x += width
 
 
 def legend_rows(entries: Sequence[str], width: int) -> int:
     """How many rows `legend` needs for names."""
-    rows, x = 1, 0.0
+    return _legend_places(entries, width)[-1][1] + 1
+
+
+def _legend_places(entries: Sequence[str], width: int) -> list[tuple[float, int]]:
+    """Where each name of a legend begins, and in which row."""
+    places, x, row = [], 0.0, 0
     for name in entries:
-        step = _entry_width(name)
-        rows, x = (rows + 1, step) if x and x + step > width else (rows, x + step)
-    return rows
-
-
-def _entry_width(name: str) -> float:
-    return 34 + 6.9 * len(name)
+        across = 34 + 6.9 * len(name)
+        if x and x + across > width:
+            x, row = 0.0, row + 1
+        places.append((x, row))
+        x += across
+    return places
 
 
 def share_axis(axis: Any) -> None:

@@ -14,7 +14,7 @@ from tutelage.report import text as texts
 from tutelage.report.facts.comparison import Comparison
 from tutelage.report.facts.levels import Findings
 from tutelage.report.facts.runs import Row
-from tutelage.report.plots.bars import Cluster, Mark, Panel, bar_figure, interval_figure
+from tutelage.report.plots.bars import Mark, Panel, bar_figure, interval_figure
 from tutelage.report.plots.figure import BLUE, GREEN, NARROW, PALETTE, PANEL, PURPLE, VERMILLION, Data, Sketch, Words
 from tutelage.report.plots.lines import Curve, Line, Scale, curve, line_sketch
 from tutelage.statistics import (
@@ -152,9 +152,8 @@ def aggregates(c: Comparison) -> Sketch | None:
     """Interquartile mean, mean and optimality gap of each method, with intervals."""
     if not c.common:
         return None
-    hues = colours(c)
     panels = [
-        Panel(title, [Mark(g.label, hues[g.label], estimate(statistic, c.normalised(g))) for g in c.evaluated])
+        Panel(title, [Mark(g.label, colours(c)[g.label], estimate(statistic, c.normalised(g))) for g in c.evaluated])
         for title, statistic in AGGREGATES.items()
     ]
     rows = [[p.title.split(",")[0], m.name, *_ends(m.interval)] for p in panels for m in p.marks]
@@ -197,14 +196,12 @@ def profile(c: Comparison) -> Sketch | None:
     """The share of run × level scores above each threshold."""
     if not c.common:
         return None
-    thresholds = np.linspace(0, 0.99, 100)  # no score is above 1
-    lines = []
+    thresholds, lines = np.linspace(0, 0.99, 100), []  # no score is above 1
+    above = partial(performance_profile, thresholds=thresholds)
     for group in c.evaluated:
         scores = c.normalised(group)
-        share = performance_profile(scores, thresholds)
-        ends = (
-            bounds(partial(performance_profile, thresholds=thresholds), scores) if len(scores) > 1 else (share, share)
-        )
+        share = above(scores)
+        ends = bounds(above, scores) if len(scores) > 1 else (share, share)
         lines.append(Line(group.label, colours(c)[group.label], thresholds, share, *ends, _dashes(c)[group.label]))
     words = Words("Performance profile", _bars_are(c, "bands"), "score τ", "share of scores above τ")
     return line_sketch(f"{c.slug}-profile", words, lines, Scale(texts.percent, share=True, share_x=True, ends=False))
@@ -224,7 +221,7 @@ def level_bars(c: Comparison) -> Sketch | None:
             rows.append([level, group.label, found.value, found.high - found.value])
             scaled = measure.normalised(np.array([found.value, found.low, found.high]))
             marks.append(Mark(group.label, hues[group.label], Interval(*scaled.tolist())))
-        clusters.append(Cluster(level, marks))
+        clusters.append(Panel(level, marks))
     lines = "mean over seeds, lines: ± 1 standard error" if c.repeated else "one seed"
     words = Words("Held-out levels", lines, _score(c))
     name = f"{c.slug}-levels"
