@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -188,14 +188,31 @@ def in_order() -> str:
 
 
 def beside_released(folder: Path) -> str:
-    """Tutelage's seeds beside those that the reference implementation released."""
-    pairs = [Pair(f"{e.label}, over the released", e.scores(PAPER), released(folder, e)) for e in there(MAIN[:2])]
-    if there([ACCEL]):
-        pairs.append(Pair("ACCEL, over the released", ACCEL.scores(PAPER), released(folder, ACCEL)))
-    theirs = {e.label: released(folder, e) for e in (DR, ROBUST_PLR, ACCEL)}
-    pairs.append(Pair("released: ACCEL over Robust PLR", theirs["ACCEL"], theirs["Robust PLR"]))
-    pairs.append(Pair("released: Robust PLR over DR", theirs["Robust PLR"], theirs["DR"]))
-    return order_table(pairs)
+    """Tutelage's seeds beside those that the reference implementation released, and both in order."""
+    three = (DR, ROBUST_PLR, ACCEL)
+    ours, theirs = ({e: scores(e) for e in three} for scores in (lambda e: e.scores(PAPER), partial(released, folder)))
+    beside = [Pair(f"{e.label}, over the released", ours[e], theirs[e]) for e in three]
+    order = [
+        Pair(f"{who}: {one.label} over {other.label}", of[one], of[other])
+        for one, other in ((ACCEL, ROBUST_PLR), (ROBUST_PLR, DR))
+        for who, of in (("here", ours), ("released", theirs))
+    ]
+    return order_table(beside) + pooled_row("the three together, over the released", beside) + rows_alone(order)
+
+
+def pooled_row(label: str, pairs: Sequence[Pair]) -> str:
+    """The mean of several differences of means, of which each has its own spread; by the normal distribution."""
+    from scipy.special import ndtr
+
+    differences = [float(mean(one) - mean(other)) for _, one, other in pairs]
+    spread = sum(x.mean(axis=1).var(ddof=1) / len(x) for _, one, other in pairs for x in (one, other))
+    p = 2 * float(ndtr(-abs(sum(differences)) / np.sqrt(spread)))
+    return table([(label, signed(float(np.mean(differences))), probability(p), "–")]).splitlines(keepends=True)[0]
+
+
+def rows_alone(pairs: Sequence[Pair]) -> str:
+    """`order_table` without its heading."""
+    return "".join(order_table(pairs).splitlines(keepends=True)[2:])
 
 
 @cache
@@ -298,7 +315,7 @@ def draw(path: Path, words: Words, lines: Sequence[Line], scale: Scale) -> None:
 def figures() -> None:
     """All curves."""
     looks_figure(RESULTS / "maze-methods.svg", (DR, ROBUST_PLR, ACCEL_DR, ACCEL, *ADVERSARIES))
-    made = (ROBUST_PLR, ACCEL_DR, ACCEL, EDITORS[0], EDITORS[2])
+    made = (ROBUST_PLR, ACCEL_DR, ACCEL)
     for key, title in (("blocks", "Blocks of replayed levels"), ("path_length", "Path length of replayed levels")):
         metric_figure(RESULTS / f"maze-methods-{key.replace('_', '-')}.svg", made, f"buffer/{key}_replay", title)
 
