@@ -167,7 +167,10 @@ export class WalkerRoom {
   }
 
   reseed(seed) {
-    if (!Number.isInteger(seed) || seed < 0 || seed >= SEEDS) return this.house.say(`A seed is a whole number from 0 to ${SEEDS - 1}.`);
+    if (!Number.isInteger(seed) || seed < 0 || seed >= SEEDS) {
+      this.seed.value = this.history.now.seed;
+      return this.house.say(`A seed is a whole number from 0 to ${SEEDS - 1}.`);
+    }
     return this.commit({ ...this.history.now, seed });
   }
 

@@ -47,7 +47,7 @@ export class Rose {
     pen.globalAlpha = 0.22;
     pen.fill();
     pen.globalAlpha = 1;
-    this.letter(pen, ray);
+    this.letter(pen, ray, width);
   }
 
   /** Where POET's challenges begin. */
@@ -62,7 +62,8 @@ export class Rose {
     }
   }
 
-  letter(pen, ray) {
+  /** Names at the ends of the rays, none beyond the edge. */
+  letter(pen, ray, width) {
     pen.fillStyle = shade("muted");
     pen.font = "11.5px system-ui, sans-serif";
     pen.textBaseline = "middle";
@@ -70,7 +71,9 @@ export class Rose {
       const [px, py] = ray(k, 1.12);
       const [cx] = ray(k, 0);
       pen.textAlign = Math.abs(px - cx) < 6 ? "center" : px > cx ? "left" : "right";
-      pen.fillText(SHORT[k], px, py);
+      const room = pen.measureText(SHORT[k]).width + 1;
+      const at = pen.textAlign === "right" ? Math.max(px, room) : pen.textAlign === "left" ? Math.min(px, width - room) : px;
+      pen.fillText(SHORT[k], at, py);
     }
   }
 }
