@@ -99,7 +99,7 @@ export class WalkerRoom {
     this.clock.rate = SECOND;
     this.transport = new Transport({
       play: (yes) => (yes ? this.clock.start() : this.clock.stop()),
-      step: () => (this.step(), this.frame(1)),
+      step: () => this.single(),
       again: () => this.again(),
       speed: (speed) => (this.clock.rate = SECOND * speed),
     }, SPEEDS, 1, (speed) => `${speed}×`);
@@ -247,6 +247,13 @@ export class WalkerRoom {
     this.ended ??= performance.now();
     if (performance.now() - this.ended > REST) this.again();
     return null;
+  }
+
+  /** What a person asks for by hand does not wait. */
+  single() {
+    if (this.walkers.done) return this.again();
+    this.walkers.step();
+    return this.frame(1);
   }
 
   again() {
