@@ -185,10 +185,8 @@ def levels_table(title: str, levels: Sequence[Found], width: int) -> Table:
         begin = [str(v) for v in (level.seed, level.id, parent, level.generation, level.birth)]
         values = [f"{round(v, 6) + 0.0:g}" for v in level.metrics.values()]
         wide.add_row(*begin, f"{level.score:.4f}", *values)
-        pairs = zip(names, values, strict=True)
-        narrow.add_row(*begin, f"{level.score:.4f}", ", ".join(f"{name} {value}" for name, value in pairs))
-    whole = Console(width=10_000).measure(wide).maximum
-    return wide if whole <= width else narrow
+        narrow.add_row(*begin, f"{level.score:.4f}", ", ".join(map(" ".join, zip(names, values, strict=True))))
+    return wide if Console(width=10_000).measure(wide).maximum <= width else narrow
 
 
 def plain_table(title: str, *columns: str) -> Table:

@@ -181,8 +181,7 @@ class _Pool(NamedTuple):
 
     def stepped(self, lanes: _Lanes) -> _Lanes:
         """One step of every lane; where nobody walks, nothing is counted."""
-        crowd = Crowd(lanes.members)
-        memory, policy, _ = crowd.act(lanes.memory, lanes.obs, lanes.time == 0)
+        memory, policy, _ = Crowd(lanes.members).act(lanes.memory, lanes.obs, lanes.time == 0)
         keys = jax.vmap(jax.random.fold_in)(lanes.key, lanes.time)
         env, after = jax.vmap(self.env.step)(keys, lanes.env, policy.mode())
         walked = lanes.walking

@@ -66,8 +66,7 @@ def fit_all(key: Key[Array, ""], points: Float[Array, "N d"], sizes: tuple[int, 
 
     def one(size: Int[Array, ""]) -> Fit:
         used = jnp.arange(largest) < size
-        start = m_step(points, lloyd(points, centres, used), used)
-        mixture = expectation_maximisation(points, start)
+        mixture = expectation_maximisation(points, m_step(points, lloyd(points, centres, used), used))
         return Fit(mixture, aic(points, mixture))
 
     return jax.vmap(one)(jnp.arange(smallest, largest + 1))

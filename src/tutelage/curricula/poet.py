@@ -279,8 +279,7 @@ class POET:
         s = s.note({name: (jnp.where(active, x, 0.0).sum(), number) for name, x in noted.items()})
         s = self._scored(room, s, returns[:, 0])
         s = when(s.cycles == 1, lambda s: self._written(s, jnp.int32(0)), s)
-        new, moments = jax.vmap(es.ascend)(agents, gradients, moments)
-        s = self._with(s, active, new, moments)
+        s = self._with(s, active, *jax.vmap(es.ascend)(agents, gradients, moments))
         transfer = (s.updates % self.transfer_every == 0) & (s.buffer.filled > 1)
         s = replace(s, updates=s.updates + 1, waits=jnp.zeros((), jnp.int32))
         return self._next(s, jnp.where(transfer, TRANSFER, self._after_iteration(s)))
@@ -478,8 +477,7 @@ def best_of(
     Of equal ones the level's own student comes first, then students as they are, then proposals.
     """
     n = len(active)
-    itself = jnp.eye(n, dtype=bool)
-    others = ~itself & active
+    others = ~jnp.eye(n, dtype=bool) & active
     own = jnp.diagonal(direct)[:, None]
     found = jnp.concatenate([own, jnp.where(others, direct, -jnp.inf), jnp.where(others, proposed, -jnp.inf)], axis=1)
     at = jnp.argmax(found, axis=1)

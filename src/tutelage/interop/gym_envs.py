@@ -124,11 +124,8 @@ class EngineEnv(gymnasium.Env[Any, Any]):
         play["action"][""] = action
         play.step()
         outcome = play["outcome"]
-        reward, terminated, truncated = (
-            float(outcome["reward"]),
-            bool(outcome["terminated"]),
-            bool(outcome["truncated"]),
-        )
+        reward = float(outcome["reward"])
+        terminated, truncated = (bool(outcome[name]) for name in ("terminated", "truncated"))
         self._return += reward
         self._show()
         info = {"solved": self._is_solved()} if terminated or truncated else {}

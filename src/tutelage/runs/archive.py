@@ -99,14 +99,13 @@ def drop_after(folder: Path, updates: int) -> None:
 
 
 def _read_segment(path: Path, example: Level) -> Admitted:
-    try:
-        arrays, _ = read_arrays(path)
-    except Damaged as error:
-        raise UserError(f"{path.parent}: {error}.") from error
     leaves, structure = jax.tree.flatten(example)
     try:
+        arrays, _ = read_arrays(path)
         unpacked = [_unpack(arrays[f"level/{i}"], leaf) for i, leaf in enumerate(leaves)]
         facts = {name: arrays[name] for name in FACTS}
+    except Damaged as error:
+        raise UserError(f"{path.parent}: {error}.") from error
     except (KeyError, ValueError, TypeError) as error:
         raise UserError(f"{path} holds no levels of this design space ({reason(error)}).") from error
     shapes = [x.shape for x in unpacked] + [x.shape for x in facts.values()]

@@ -55,11 +55,8 @@ def changes(run: Path, devices: int = 1) -> list[str]:
         return []
     here = circumstances(devices)
     known = [name for name in DECISIVE if name in before or name == "xla_flags"]
-    found = [
-        f"{name} {shown(before.get(name))} → {shown(here.get(name))}"
-        for name in known
-        if before.get(name) != here.get(name)
-    ]
+    changed = [name for name in known if before.get(name) != here.get(name)]
+    found = [f"{name} {shown(before.get(name))} → {shown(here.get(name))}" for name in changed]
     if not found:
         return []
     return [f"Not bit-identical to a run that was never stopped, as circumstances have changed: {', '.join(found)}."]

@@ -174,8 +174,7 @@ def load_student(
     """
     run = Run(path, domain)
     chosen = run.config.seed if seed is None else seed
-    _, students = folders.of_seed(run.config, run.students(updates), chosen)
-    return jax.tree.map(lambda x: x[0], students)
+    return jax.tree.map(lambda x: x[0], folders.of_seed(run.config, run.students(updates), chosen)[1])
 
 
 def _real_suites(env: Domain) -> Mapping[str, Suite]:

@@ -115,8 +115,6 @@ def _levels(
     except UserError as error:
         warn(f"The ancestors of levels from before the start will not be known: {error}")
         return None
-    parts = []
-    for row, seed in zip(rows, config.all_seeds, strict=True):
-        part = known.at(known.seed == there[row])
-        parts.append(replace(part, seed=np.full_like(part.seed, seed)))
-    return archive.concatenate(parts)
+    parts = [known.at(known.seed == there[row]) for row in rows]
+    ours = zip(parts, config.all_seeds, strict=True)
+    return archive.concatenate([replace(part, seed=np.full_like(part.seed, seed)) for part, seed in ours])

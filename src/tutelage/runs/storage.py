@@ -14,6 +14,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -225,10 +226,7 @@ def read(path: Path, largest: int | None = None) -> bytes:
             size = os.fstat(file).st_size
             if size > (_memory() // 2 if largest is None else largest):
                 raise Damaged(f"{path.name} is too large, with {size:,} bytes")
-            parts = []
-            while part := disk.read(file, min(2**24, size + 1)):
-                parts.append(part)
-            return b"".join(parts)
+            return b"".join(iter(partial(disk.read, file, min(2**24, size + 1)), b""))
     except FileNotFoundError as error:
         raise Missing(f"{path.name} is not there") from error
     except OSError as error:

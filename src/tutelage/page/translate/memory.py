@@ -50,8 +50,7 @@ def written(lines: Sequence[Line], places: Places) -> str:
     """A function's lines as text, with its arrays in their places."""
     lines = _without_unread(lines)
     text = [_text(line) for line in lines]
-    large = [life for life in _lives(lines, text) if life.declared.bytes > SMALL]
-    place = _shared(large, places)
+    place = _shared([life for life in _lives(lines, text) if life.declared.bytes > SMALL], places)
     out = []
     for line, words in zip(lines, text, strict=True):
         if not isinstance(line, Declared):

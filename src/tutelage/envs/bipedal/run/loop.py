@@ -150,14 +150,9 @@ class Loop:
         started = [name for name in outputs if name in given]
         inputs = [*(name for name in given if name not in outputs), *started]
         parameters = [*inputs, *(f"{name}'" if name in started else name for name in outputs)]
-        out = gpu.launch(
-            self._module(parameters, times),
-            "walk",
-            [given[name] for name in inputs],
-            [self.arrays[name] for name in outputs],
-            self.n,
-            {inputs.index(name): outputs.index(name) for name in started},
-        )
+        arrays, shapes = [given[name] for name in inputs], [self.arrays[name] for name in outputs]
+        aliases = {inputs.index(name): outputs.index(name) for name in started}
+        out = gpu.launch(self._module(parameters, times), "walk", arrays, shapes, self.n, aliases)
         return dict(zip(outputs, out, strict=True))
 
     def _module(self, parameters: Sequence[str], times: int) -> str:
