@@ -54,6 +54,26 @@ def test_a_step_is_that_of_the_student(name, tmp_path):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["lstm", "transformer"])
+def test_it_remembers_from_step_to_step(name, tmp_path):
+    """Through more steps than a transformer looks back on, and past the beginning of another episode."""
+    config = CONFIGS[name]
+    student = new_student(config)
+    export(student, config, tmp_path / "student.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "student.onnx"))
+    names = [given.name for given in session.get_inputs()]
+    memory = student.memory(SLOTS)
+    kept = [np.zeros(x.shape, x.dtype) for x in jax.tree.leaves(memory)]
+    for t in range(12):
+        obs = jax.tree.map(lambda x, t=t: jnp.roll(x, t, axis=0), seen(config, SLOTS))
+        start = jnp.array([t == 0, t in (0, 5), t == 0])
+        memory, policy, value = student.act(memory, obs, start)
+        given = [np.asarray(x) for x in (*jax.tree.leaves(obs), start)]
+        logits, worth, *kept = session.run(None, dict(zip(names, [*given, *kept], strict=True)))
+        np.testing.assert_allclose(logits, jax.tree.leaves(policy)[0], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(worth, value, rtol=1e-4, atol=1e-5)
+
+
 def test_inputs_and_outputs_have_the_names_of_what_they_are(tmp_path):
     config = CONFIGS["lstm"]
     step = Step(new_student(config), config, 1)
