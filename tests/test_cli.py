@@ -157,6 +157,10 @@ BAD = {
     "no preset": ("presets maze/magic", "Unknown method 'magic'"),
     "no env of presets": ("presets mase", "Unknown env 'mase'; did you mean 'maze'?"),
     "no config": ("train --config nowhere.json", "nowhere.json cannot be read"),
+    "no envs to time": ("bench maze --envs 0", "--envs must be at least 1, not 0"),
+    "no updates to time": ("bench maze --updates -4", "--updates must be at least 1, not -4"),
+    "a number beyond all arrays": ("bench maze --envs 99999999999", "--envs must be at most 2,147,483,647"),
+    "too many processes": ("sweep maze --methods demo --local.side-by-side 61", "--local.side-by-side must be from 1 to 60"),
 }
 
 

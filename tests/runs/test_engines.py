@@ -38,6 +38,15 @@ def process_at(run: Path) -> int:
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_ray_is_not_asked_for_what_it_would_wait_for(tmp_path, sweep, monkeypatch):
+    pytest.importorskip("ray", reason="there is no wheel of Ray")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(UserError, match=r"--ray\.cores must be at most \d+, as many as are here"):
+        Ray(cores=100_000).check(sweep)
+    monkeypatch.setenv("RAY_ADDRESS", "auto")  # a cluster that may grow
+    Ray(cores=100_000).check(sweep)
+
+
 def test_a_worker_of_ray_that_dies_is_replaced(tmp_path, sweep, by_hand):
     pytest.importorskip("ray", reason="there is no wheel of Ray")
     folder, killed = opened(sweep, tmp_path / "sweep"), []

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from tutelage.commands.options import Shown
 from tutelage.console import StatusLine, Terminal
+from tutelage.errors import UserError
 from tutelage.runs import bench, presets
 from tutelage.runs.flags import start_jax
 
@@ -26,6 +27,11 @@ class Bench:
     """Numbers of seeds trained in one program."""
     updates: int = 40
     """Student updates to time."""
+
+    def __post_init__(self):
+        for name, numbers in {"envs": self.envs, "seeds": self.seeds, "updates": (self.updates,)}.items():
+            if min(numbers, default=1) < 1:
+                raise UserError(f"--{name} must be at least 1, not {min(numbers)}.")
 
 
 def run(command: Bench) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin
 
 from tutelage.errors import UserError, nearest, shown
-from tutelage.runs.config import Config
+from tutelage.runs.config import LARGEST, Config
 from tutelage.runs.settings import Setting, changed, plain, read_word, settings
 
 WIDEST = 100  # columns of help
@@ -177,7 +177,10 @@ def _reader(setting: Setting) -> Callable[[str], Any]:
 
     def convert(word: str) -> Any:
         try:
-            return read_word(kind, word)
+            value = read_word(kind, word)
+            if isinstance(value, int) and abs(value) > LARGEST:
+                raise ValueError(f"must be at most {LARGEST:,}, not {shown(word)}")
+            return value
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from error
 

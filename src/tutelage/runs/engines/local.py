@@ -24,6 +24,7 @@ from tutelage.runs.signals import Interrupted, Requests
 from tutelage.runs.sweep import Sweep
 
 LOOK_EVERY = 0.1  # seconds
+MOST_BESIDE = 60  # processes on one GPU, which is as many as NVIDIA's MPS serves
 TRY_AGAIN = 75  # exit code of a process whose run another process is at (EX_TEMPFAIL)
 
 
@@ -45,8 +46,8 @@ class Local:
     """Processors of a process, where there is no GPU. How many they are, not which, may change how numbers round."""
 
     def __post_init__(self):
-        if self.side_by_side < 1 or self.cores < 1:
-            raise ValueError("`side_by_side` and `cores` must be at least 1.")
+        if not 1 <= self.side_by_side <= MOST_BESIDE or self.cores < 1:
+            raise ValueError(f"`side_by_side` must be from 1 to {MOST_BESIDE}, `cores` at least 1.")
 
     def check(self, sweep: Sweep) -> None:
         """Refuses more processors than there are."""

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from tutelage.errors import UserError
 from tutelage.runs import points, population
 from tutelage.runs.engines import begin_with, tune
+from tutelage.runs.engines.local import gpus
 from tutelage.runs.sweep import Sweep
 
 
@@ -44,8 +45,13 @@ class Ray:
             raise ValueError("`stop_early` and `population_every` exclude one another.")
 
     def check(self, sweep: Sweep) -> None:
-        """Refuses a sweep whose points cannot be compared while they are at work, if they are to be."""
+        """Refuses what this machine alone does not have, for which Ray would wait; other clusters may grow. Refuses a
+        sweep whose points cannot be compared while they are at work, if they are to be.
+        """
         _imported()
+        for name, wanted, there in (("cores", self.cores, os.cpu_count() or 1), ("gpus", self.gpus, len(gpus()))):
+            if _address() == "local" and wanted > there:
+                raise UserError(f"--ray.{name} must be at most {there}, as many as are here; RAY_ADDRESS names a cluster.")
         if self.population_every:
             population.check(sweep, self.population_every)
         elif self.stop_early != "no" and not all(config.eval_every for config in sweep.bases.values()):
@@ -82,6 +88,10 @@ class Ray:
 LOOK_EVERY = 1.0  # seconds
 
 
+def _address() -> str:
+    return os.environ.get("RAY_ADDRESS", "local")
+
+
 def _work(folder: str, name: str, cores: int, gpus: float) -> None:
     begin_with(cores, gpus)
     points.work(Path(folder), name)
@@ -99,7 +109,7 @@ def _imported() -> Any:
 def _cluster() -> Iterator[Any]:
     """Ray, connected; a cluster that is begun here listens to this machine alone, and ends with this process."""
     ray = _imported()
-    address = os.environ.get("RAY_ADDRESS", "local")
+    address = _address()
     alone: dict[str, Any] = {}
     if address == "local":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
