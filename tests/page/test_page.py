@@ -312,6 +312,7 @@ def test_levels_evolve(browser, page):
     browser.ask("document.querySelector('.shelf li:last-child button').click()")
     until(browser, f"location.hash !== {json.dumps(before)}")
     assert browser.ask("document.querySelectorAll('.evolve .strip li').length") >= 1
+    assert browser.ask("document.querySelectorAll('.shelf [aria-current=true]').length") == 1
     assert browser.complaints() == []
 
 

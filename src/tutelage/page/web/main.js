@@ -2,7 +2,7 @@
 
 import { bytesOf, contents } from "./base/bundle.js";
 import { button } from "./base/controls.js";
-import { el, fill } from "./base/dom.js";
+import { current, el, fill } from "./base/dom.js";
 import { Engine } from "./engine.js";
 import { GridRoom } from "./grid/room.js";
 import { admit } from "./room/students.js";
@@ -82,7 +82,7 @@ class House {
     const facts = this.held.rooms.find((room) => room.kind === address.get("room")) ?? this.room?.facts ?? this.held.rooms[0];
     if (this.room?.facts === facts) return this.room.visit(address);
     this.room?.close();
-    for (const link of this.nav.children) link.toggleAttribute("aria-current", link.dataset.kind === facts.kind);
+    for (const link of this.nav.children) current(link, link.dataset.kind === facts.kind);
     this.room = new ROOMS[facts.kind](facts, this);
     fill(document.getElementById("room"), await this.room.open(address));
     document.documentElement.dataset.ready = facts.kind;

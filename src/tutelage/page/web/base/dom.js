@@ -30,6 +30,12 @@ export function fill(node, ...children) {
   return node;
 }
 
+/** Marks the one of several that is shown, or takes the mark away. */
+export function current(node, yes) {
+  if (yes) node.setAttribute("aria-current", "true");
+  else node.removeAttribute("aria-current");
+}
+
 /** Text that screen readers alone are told. */
 export function unseen(text) {
   return el("span", { class: "unseen" }, text);

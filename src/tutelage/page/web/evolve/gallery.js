@@ -1,6 +1,6 @@
 // Pictures of levels side by side, each a button; a level that stays keeps its picture.
 
-import { el } from "../base/dom.js";
+import { current, el } from "../base/dom.js";
 
 export class Gallery {
   /** `picture(member)` gives an element, `words(member)` lines of text, `choose(member)` is called when one is pressed. */
@@ -17,7 +17,7 @@ export class Gallery {
     members.forEach((member, n) => {
       const { node, button, lines } = items.get(member.id);
       if (this.node.children[n] !== node) this.node.insertBefore(node, this.node.children[n] ?? null);
-      button.toggleAttribute("aria-current", member === marked);
+      current(button, member === marked);
       this.words(member).forEach((line, k) => line !== lines[k].textContent && (lines[k].textContent = line));
     });
     while (this.node.children.length > members.length) this.node.lastChild.remove();

@@ -18,7 +18,7 @@ export class Board {
     this.tool = "draw";
     this.cursor = level.start;
     this.scene = { walkers: [], heat: null, path: null, seen: null, trail: [], fog: false };
-    const drawn = { class: "board", tabindex: "0", role: "application", "aria-label": `${dialect.kind} to draw on` };
+    const drawn = { class: "board", tabindex: "0", role: "application", "aria-label": `${dialect.kind} to draw on`, "aria-description": "Arrow keys go from tile to tile, Enter changes one" };
     const shown = { role: "img", "aria-label": `students on a ${dialect.kind}` };
     this.sheet = new Sheet((pen, width) => this.paint(pen, width), on ? drawn : shown);
     this.told = el("p", { class: "unseen", "aria-live": "polite" });
