@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import threading
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -22,7 +23,7 @@ import tutelage as tut
 from soak.calls import memory
 from soak.harm import Hasty
 from toys import jumper
-from tutelage.runs import storage
+from tutelage.runs import storage, trainer
 from tutelage.runs.trainer import KEPT_CHECKPOINTS
 
 DAY = 288_000  # student updates of ten walkers on a GPU, at 0.3 s each
@@ -53,18 +54,38 @@ def figures(run: Path) -> dict[str, float]:
     }
 
 
-def watch(run: Path, updates: int, pieces: int) -> list[dict[str, float]]:
-    """Trains in so many pieces, each a resumption of the one before; figures after each."""
-    found, began = [], time.monotonic()
-    for n in range(1, pieces + 1):
-        until = updates * n // pieces
-        if n == 1:
-            tut.train(config(until), run)
-        else:
-            tut.resume(run, domain=config(until).env, updates=until)
-        found.append({"updates": until, "minutes": round((time.monotonic() - began) / 60, 1), **figures(run)})
-        print(json.dumps(found[-1]), flush=True)
-    return found
+@dataclass
+class Watch:
+    """Figures of a run, printed as they are taken."""
+
+    run: Path
+    found: list[dict[str, float]] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+
+    def look(self, updates: int) -> None:
+        """Takes the figures after so many updates."""
+        minutes = round((time.monotonic() - self.began) / 60, 1)
+        self.found.append({"updates": updates, "minutes": minutes, **figures(self.run)})
+        print(json.dumps(self.found[-1]), flush=True)
+
+    def straight(self, updates: int, pieces: int) -> None:
+        """Trains without a stop; figures after each piece."""
+
+        def progress(at: trainer.Progress) -> None:
+            if at.updates >= updates * (len(self.found) + 1) // pieces:
+                self.look(at.updates)
+
+        tut.train(config(updates), self.run, on_progress=progress)
+
+    def resumed(self, updates: int, pieces: int) -> None:
+        """Trains in so many pieces, each a resumption of the one before; figures after each."""
+        for n in range(1, pieces + 1):
+            until = updates * n // pieces
+            if n == 1:
+                tut.train(config(until), self.run)
+            else:
+                tut.resume(self.run, domain=config(until).env, updates=until)
+            self.look(until)
 
 
 def slope(found: list[dict[str, float]], name: str) -> float:
@@ -77,16 +98,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m soak.day", description=__doc__)
     parser.add_argument("--updates", type=int, default=DAY)
     parser.add_argument("--pieces", type=int, default=RESUMED)
+    parser.add_argument("--straight", action="store_true", help="one training, without resumptions between pieces")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp())
     try:
         with patch.object(storage, "disk", Hasty()):
-            found = watch(folder / "run", options.updates, options.pieces)
+            watch = Watch(folder / "run")
+            train = watch.straight if options.straight else watch.resumed
+            train(options.updates, options.pieces)
     finally:
         shutil.rmtree(folder)
     most = KEPT_CHECKPOINTS + 1 + options.updates // CADENCE["archive_every"]
-    assert found[-1]["checkpoints"] <= most, "old checkpoints are removed"
-    print(json.dumps({f"{name} in 1,000 updates": round(slope(found, name), 4) for name in ("resident_mb", "handles")}))
+    assert watch.found[-1]["checkpoints"] <= most, "old checkpoints are removed"
+    print(
+        json.dumps(
+            {f"{name} in 1,000 updates": round(slope(watch.found, name), 4) for name in ("resident_mb", "handles")}
+        )
+    )
 
 
 if __name__ == "__main__":
