@@ -346,6 +346,11 @@ class HasFormerFields(Protocol):
         ...
 
 
+def bits_of(tree: PyTree) -> bytes:
+    """All that the arrays of a level, or of anything else, hold: by these it is told from others."""
+    return b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(tree))
+
+
 def same_level(a: Level, b: Level) -> Bool[Array, ""]:
     """Exact equality, leaf by leaf."""
     equal = [jnp.all(x == y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)]

@@ -77,6 +77,13 @@ def listed(kind: Any) -> str:
     return ", ".join(map(str, get_args(kind)))
 
 
+def check_choices(of: object, **kinds: Any) -> None:
+    """Raises a `ValueError` where a field of something is none of the values of the `Literal` given for it."""
+    for name, kind in kinds.items():
+        if (value := getattr(of, name)) not in get_args(kind):
+            raise ValueError(f"`{name}` must be one of {listed(kind)}, not {value!r}.")
+
+
 def one_line(text: str, longest: int) -> str:
     """Without line breaks and characters that steer a terminal, and cut where it is too long."""
     text = "".join(c if c.isprintable() else " " for c in text[: longest + 1])

@@ -88,9 +88,9 @@ def performance_profile(scores: Scores, thresholds: Float[np.ndarray, " T"]) -> 
     return np.stack([(scores > threshold).mean(axis=(-2, -1)) for threshold in thresholds], axis=-1)
 
 
-def interval(statistic: Statistic, *scores: Scores, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
+def interval(statistic: Statistic, *scores: Scores, seed: int = 0) -> Interval:
     """A number with its 95 % interval; the same scores and seed give the same interval."""
-    low, high = bounds(statistic, *scores, resamples=resamples, seed=seed)
+    low, high = bounds(statistic, *scores, seed=seed)
     return Interval(float(statistic(*scores)), float(low), float(high))
 
 

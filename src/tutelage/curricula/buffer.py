@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 
 from tutelage.curricula.record import Record, blank
 from tutelage.env import Level
-from tutelage.errors import listed
+from tutelage.errors import check_choices
 
 Prioritisation = Literal["rank", "proportional", "top-k"]
 Gate = Literal["fill", "fixed"]
@@ -71,9 +71,7 @@ class BufferConfig:
         for name in ("staleness", "min_fill", "replay_rate", "novelty"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"`{name}` must lie in [0, 1], not {getattr(self, name)}.")
-        for name, kind in (("prioritisation", Prioritisation), ("gate", Gate), ("eviction", Eviction)):
-            if getattr(self, name) not in get_args(kind):
-                raise ValueError(f"`{name}` must be one of {listed(kind)}, not {getattr(self, name)}.")
+        check_choices(self, prioritisation=Prioritisation, gate=Gate, eviction=Eviction)
 
     @property
     def min_filled(self) -> int:

@@ -136,8 +136,7 @@ class NCC(Curated):
         wins = score > s.buffer.score[worst]
         ids = jnp.where(wins, s.buffer.next_id + jnp.cumsum(wins, dtype=jnp.int32) - 1, -1)
         record = replace(newborn(levels, score, s.updates), id=ids)
-        buffer = _replaced(s.buffer, worst, wins, record, best_return)
-        s = replace(s, buffer=buffer)
+        s = replace(s, buffer=_replaced(s.buffer, worst, wins, record, best_return))
         if s.log is None:
             return s
         share = (wins.sum(dtype=jnp.float32), jnp.float32(wins.size))
@@ -155,14 +154,14 @@ class NCC(Curated):
         return Tilt(projected(tilt.y + self.step * gradient * (squares + 1e-7) ** -0.4), squares)
 
 
-def projected(x: Float[Array, " K"], floor: float = FLOOR) -> Float[Array, " K"]:
-    """The nearest point whose coordinates are at least `floor` and sum to 1: max(x − θ, floor) for the one θ."""
-    above = x - floor
-    mass = 1 - floor * x.size
+def projected(x: Float[Array, " K"]) -> Float[Array, " K"]:
+    """The nearest point whose coordinates are at least FLOOR and sum to 1: max(x − θ, FLOOR) for the one θ."""
+    above = x - FLOOR
+    mass = 1 - FLOOR * x.size
     down = jnp.sort(above, descending=True)
     thetas = (jnp.cumsum(down) - mass) / jnp.arange(1, x.size + 1)
     theta = thetas[jnp.sum(down > thetas) - 1]
-    return jnp.maximum(above - theta, 0.0) + floor
+    return jnp.maximum(above - theta, 0.0) + FLOOR
 
 
 def _replaced(

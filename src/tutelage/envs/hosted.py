@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int32, Key, PyTree, Shaped
 
-from tutelage.env import Action, Box, Discrete, Level, Obs, Timestep
+from tutelage.env import Action, Box, Discrete, Level, Obs, Timestep, bits_of
 
 
 @runtime_checkable
@@ -54,16 +54,10 @@ class HostedEnv(ABC):
     """
 
     max_steps: int
-
-    @property
-    @abstractmethod
-    def actions(self) -> Discrete | Box:
-        """What the engines understand."""
-
-    @property
-    @abstractmethod
-    def nothing(self) -> Obs:
-        """An observation of zeros, in NumPy: what is seen once an episode is over."""
+    actions: Discrete | Box
+    """What the engines understand."""
+    nothing: Obs
+    """An observation of zeros, in NumPy: what is seen once an episode is over."""
 
     @abstractmethod
     def new_engine(self, opening: Any) -> Engine:
@@ -115,16 +109,16 @@ class Engines:
 
     def play(self, game: Game) -> Timestep:
         """What the game has come to: of an engine that is one action short of it."""
-        opening, time = _bytes(game.opening), int(game.time)
+        opening, time = bits_of(game.opening), int(game.time)
         if time == 0:
             engine, after = self._begin(opening, game)
         else:
-            engine = _take(self.waiting, (opening, _bytes(game.actions[: time - 1]))) or self._replay(opening, game)
+            engine = _take(self.waiting, (opening, bits_of(game.actions[: time - 1]))) or self._replay(opening, game)
             after = engine.act(game.actions[time - 1])
         if after.terminated or after.truncated:
             self.idle[opening].append(engine)
         else:
-            self.waiting[opening, _bytes(game.actions[:time])].append(engine)
+            self.waiting[opening, bits_of(game.actions[:time])].append(engine)
         return after
 
     def _begin(self, opening: bytes, game: Game) -> tuple[Engine, Timestep]:
@@ -152,7 +146,3 @@ def _take(engines: dict[Any, list[Engine]], where: Any) -> Engine | None:
     if not engines[where]:
         del engines[where]
     return engine
-
-
-def _bytes(tree: PyTree) -> bytes:
-    return b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(tree))

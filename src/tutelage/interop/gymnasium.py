@@ -14,7 +14,6 @@ else is as with any domain. Episodes must be repeatable: the same seed, paramete
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -29,7 +28,15 @@ from tutelage.env import Box, Discrete, Obs, Timestep
 from tutelage.envs.hosted import HostedEnv, seen
 from tutelage.envs.own import OwnDomain
 from tutelage.errors import UserError
-from tutelage.interop.parameters import SEEDS, Generator, ParameterLevel, Parameters, domain_of, parameters_of
+from tutelage.interop.parameters import (
+    SEEDS,
+    Generator,
+    ParameterLevel,
+    Parameters,
+    actions_of,
+    domain_of,
+    parameters_of,
+)
 
 Make = Callable[[], Any]
 Prepare = Callable[[Any, Mapping[str, float]], None]
@@ -54,22 +61,13 @@ class GymnasiumEnv(HostedEnv):
 
     make: Make
     names: tuple[str, ...]
-    kind_of_actions: Discrete | Box
-    blank: Obs
+    actions: Discrete | Box
+    """Whole numbers, or vectors in [−1, 1] that are stretched to the environment's own bounds."""
+    nothing: Obs
     max_steps: int
     seeded: bool = False
     solved_above: float | None = None
     prepare: Prepare = set_attributes
-
-    @property
-    def actions(self) -> Discrete | Box:
-        """Whole numbers, or vectors in [−1, 1] that are stretched to the environment's own bounds."""
-        return self.kind_of_actions
-
-    @property
-    def nothing(self) -> Obs:
-        """An observation of zeros."""
-        return self.blank
 
     def opening(self, key: Key[Array, ""], level: ParameterLevel) -> Opening:
         """The level's parameters, and its seed or one of chance."""
@@ -138,15 +136,6 @@ def domain(
     nothing = jax.tree.map(np.zeros_like, observation)
     env = GymnasiumEnv(make, tuple(bounds), actions, nothing, max_steps, seeded, solved_above, prepare)
     return domain_of(name, env, space, solved_above)
-
-
-def actions_of(space: Any) -> Discrete | Box:
-    """Whole numbers, or vectors in [−1, 1] that are stretched to the space's own bounds."""
-    if hasattr(space, "n") and np.ndim(space.n) == 0:
-        return Discrete(int(space.n))
-    if all(hasattr(space, end) and np.isfinite(getattr(space, end)).all() for end in ("low", "high")):
-        return Box(math.prod(space.shape))
-    raise UserError(f"Actions must be whole numbers or vectors between bounds, not {space}.")
 
 
 def stretched(space: Any, action: Any) -> Any:

@@ -12,21 +12,19 @@ environment of one's own that has these; gymnax itself is not imported.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import random
 from jaxtyping import Array, Bool, Float, Int32, Key, PyTree
 
 from tutelage.env import Action, Box, Discrete, Obs, Timestep
 from tutelage.envs.own import OwnDomain
 from tutelage.errors import UserError
-from tutelage.interop.parameters import Generator, ParameterLevel, Parameters, domain_of, parameters_of
+from tutelage.interop.parameters import Generator, ParameterLevel, Parameters, actions_of, domain_of, parameters_of
 
 NEVER = 2**30  # a limit of steps that no episode reaches
 
@@ -126,18 +124,9 @@ def domain(
     if unknown := [name for name in bounds if not hasattr(default, name)]:
         raise UserError(f"{type(game).__name__} has no parameter {unknown[0]!r}.")
     space = Parameters(parameters_of(bounds, {n: getattr(default, n) for n in bounds}), generator, step, seeded)
-    env = GymnaxEnv(game, tuple(bounds), actions_of(game), max_steps, seeded, solved_above, derive)
+    actions = actions_of(game.action_space(default))
+    env = GymnaxEnv(game, tuple(bounds), actions, max_steps, seeded, solved_above, derive)
     return domain_of(name, env, space, solved_above)
-
-
-def actions_of(game: Game) -> Discrete | Box:
-    """Whole numbers, or vectors in [−1, 1] that are stretched to the environment's own bounds."""
-    space = game.action_space(game.default_params)
-    if hasattr(space, "n"):
-        return Discrete(int(space.n))
-    if all(hasattr(space, end) and np.isfinite(getattr(space, end)).all() for end in ("low", "high")):
-        return Box(math.prod(space.shape))
-    raise UserError(f"Actions must be whole numbers or vectors between bounds, not {space}.")
 
 
 def _like(tree: PyTree, before: PyTree) -> PyTree:

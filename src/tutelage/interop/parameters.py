@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax, random
 from jaxtyping import Array, Float, Int32, Key
 
-from tutelage.env import Env, Measure, TestLevel
+from tutelage.env import Box, Discrete, Env, Measure, TestLevel
 from tutelage.envs.own import OwnDomain
-from tutelage.errors import shown
+from tutelage.errors import UserError, check_choices, shown
 
 Generator = Literal["uniform", "default"]
 SEEDS = 2**31 - 1
@@ -51,8 +52,7 @@ class Parameters:
     """Whether a level's seed, and not chance, says how an episode begins."""
 
     def __post_init__(self) -> None:
-        if self.generator not in get_args(Generator):
-            raise ValueError(f"The generator is one of {get_args(Generator)}, not {self.generator!r}.")
+        check_choices(self, generator=Generator)
         if not self.parameters and not self.seeded:
             raise ValueError("Levels must differ in something: name a parameter and its bounds, or have them seeded.")
         if len({p.name for p in self.parameters} | {"seed"}) <= len(self.parameters):
@@ -147,6 +147,15 @@ def parameters_of(bounds: Mapping[str, tuple[float, float]], defaults: Mapping[s
     return tuple(
         Parameter(name, float(low), float(high), float(defaults[name])) for name, (low, high) in bounds.items()
     )
+
+
+def actions_of(space: Any) -> Discrete | Box:
+    """Whole numbers, or vectors in [−1, 1] that are stretched to the space's own bounds."""
+    if hasattr(space, "n") and np.ndim(space.n) == 0:
+        return Discrete(int(space.n))
+    if all(hasattr(space, end) and np.isfinite(getattr(space, end)).all() for end in ("low", "high")):
+        return Box(math.prod(space.shape))
+    raise UserError(f"Actions must be whole numbers or vectors between bounds, not {space}.")
 
 
 def domain_of(name: str, env: Env, space: Parameters, solved_above: float | None) -> OwnDomain:

@@ -93,9 +93,7 @@ def player(env: Env, greedy: bool, devices: int = 1) -> Callable[..., Outcome]:
             keys = jax.vmap(lambda k: jax.random.fold_in(k, t))(keys_play)
             return t + 1, jax.vmap(lambda s, k, p: _step(env, greedy, s, k, p, t == 0))(students, keys, playing)
 
-        def unfinished(carry):
-            return (carry[0] < env.max_steps) & carry[1].alive.any()
-
+        unfinished = lambda carry: (carry[0] < env.max_steps) & carry[1].alive.any()  # noqa: E731
         _, playing = lax.while_loop(unfinished, body, (jnp.zeros((), jnp.int32), playing))
         return Outcome(playing.returns, playing.length, env.solved(playing.returns))
 
@@ -253,24 +251,22 @@ def overall(results: Sequence[Result]) -> dict[str, Summary]:
     }
 
 
-def record(
-    student: PyTree, env: Env, level: Level, *, key: Key[Array, ""], greedy: bool = False
-) -> tuple[State, Outcome]:
+def record(student: PyTree, env: Env, level: Level, *, key: Key[Array, ""]) -> tuple[State, Outcome]:
     """One episode with the env's state at every step, cut at its end: `[T + 1, …]`."""
-    states, outcome = _recorder(env, greedy)(student, key, level)
+    states, outcome = _recorder(env)(student, key, level)
     length = int(outcome.length)
     return jax.tree.map(lambda x: np.asarray(x[: length + 1]), states), outcome
 
 
 @lru_cache(maxsize=16)
-def _recorder(env: Env, greedy: bool):
+def _recorder(env: Env):
     def play(student: PyTree, key: Key[Array, ""], level: Level):
         student = student.ready()
         key_begin, key_play = jax.random.split(key)
         first = _begin(env, student, key_begin, jax.tree.map(lambda x: jnp.asarray(x)[None], level))
 
         def body(playing, t):
-            after = _step(env, greedy, student, jax.random.fold_in(key_play, t), playing, t == 0)
+            after = _step(env, False, student, jax.random.fold_in(key_play, t), playing, t == 0)
             return after, after.env
 
         last, states = lax.scan(body, first, jnp.arange(env.max_steps))

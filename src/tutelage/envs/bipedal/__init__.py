@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Array, Key
@@ -18,7 +18,7 @@ from tutelage.envs.bipedal.level import WalkerLevel
 from tutelage.envs.bipedal.physics.ground import unpaved
 from tutelage.envs.bipedal.physics.step import TOLERANCE
 from tutelage.envs.bipedal.terrain import Rules
-from tutelage.errors import listed
+from tutelage.errors import check_choices
 from tutelage.student.nets import Flatten
 
 __all__ = ["TOLERANCE", "PoetDomain", "Walker", "WalkerDesign", "WalkerDomain", "WalkerLevel", "WalkerState"]
@@ -76,8 +76,7 @@ class WalkerDomain:
     """How many of POET's challenges a level meets: stump height ≥ 2.4, pit gap ≥ 6 and roughness ≥ 4.5."""
 
     def __post_init__(self) -> None:
-        if self.stumps not in get_args(Stumps):
-            raise ValueError(f"`stumps` must be one of {listed(Stumps)}, not {self.stumps!r}.")
+        check_choices(self, stumps=Stumps)
         self.env()  # these two check the rest
         self.design()
 

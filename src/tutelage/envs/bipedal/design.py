@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int, Key
 from tutelage.envs.bipedal import render
 from tutelage.envs.bipedal.level import NAMES, PAIRS, WalkerLevel, in_order, make_level
 from tutelage.envs.bipedal.terrain import Rules
-from tutelage.errors import listed, shown
+from tutelage.errors import check_choices, shown
 
 Generator = Literal["full", "easy"]
 Parameters = Literal[5, 8]
@@ -57,12 +57,7 @@ class WalkerDesign:
         self._check_terrain()
         if not 0 <= self.widest_pit <= FULL_HIGH[1]:
             raise ValueError(f"The widest pit is 0 to {FULL_HIGH[1]:g} cells wide, not {self.widest_pit:g}.")
-        if self.parameters not in get_args(Parameters):
-            raise ValueError(f"`parameters` must be 5 or 8, not {self.parameters}.")
-        if self.generator not in get_args(Generator):
-            raise ValueError(f"`generator` must be one of {listed(Generator)}, not {self.generator!r}.")
-        if self.rules not in get_args(Rules):
-            raise ValueError(f"`rules` must be one of {listed(Rules)}, not {self.rules!r}.")
+        check_choices(self, parameters=Parameters, generator=Generator, rules=Rules)
 
     def _check_terrain(self) -> None:
         """A terrain that is given must be one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int32, Key
@@ -34,7 +34,7 @@ from tutelage.envs.bipedal.physics.velocity import JointImpulse
 from tutelage.envs.bipedal.run.machines import ByItself
 from tutelage.envs.bipedal.run.moment import Moment, packed, unpacked
 from tutelage.envs.bipedal.terrain import FINISH, Rules, Terrain
-from tutelage.errors import listed
+from tutelage.errors import check_choices
 
 EFFORT = 0.028  # reward that full torque of one motor costs a step
 FALL = -100.0  # the reward of falling
@@ -67,8 +67,7 @@ class Walker:
     """Torque and direction of the motors at left hip and knee, right hip and knee."""
 
     def __post_init__(self) -> None:
-        if self.rules not in get_args(Rules):
-            raise ValueError(f"`rules` must be one of {listed(Rules)}, not {self.rules!r}.")
+        check_choices(self, rules=Rules)
         if self.max_steps < 1:
             raise ValueError(f"`max_steps` must be at least 1, not {self.max_steps}.")
         if not 0 <= self.tolerance <= 1:

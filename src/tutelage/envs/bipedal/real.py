@@ -14,7 +14,7 @@ import os
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
@@ -23,7 +23,7 @@ from tutelage.env import Box, Timestep
 from tutelage.envs.bipedal.level import WalkerLevel
 from tutelage.envs.bipedal.terrain import CELLS, MAX_FORCE, Rules, Terrain, build
 from tutelage.envs.hosted import HostedEnv, seen
-from tutelage.errors import UserError, listed
+from tutelage.errors import UserError, check_choices
 
 NUMBERS = 24
 MOTORS = 4
@@ -37,20 +37,13 @@ class RealWalker(HostedEnv):
     rules: Rules = "parametrised"
     max_steps: int = 2000
 
+    actions = Box(MOTORS)
+    """Torques of left hip, left knee, right hip, right knee."""
+    nothing = np.zeros(NUMBERS, np.float32)
+
     def __post_init__(self) -> None:
-        if self.rules not in get_args(Rules):
-            raise ValueError(f"`rules` must be one of {listed(Rules)}, not {self.rules!r}.")
+        check_choices(self, rules=Rules)
         gymnasium()  # or say now that it is missing
-
-    @property
-    def actions(self) -> Box:
-        """Torques of left hip, left knee, right hip, right knee."""
-        return Box(MOTORS)
-
-    @property
-    def nothing(self) -> Float[np.ndarray, "24"]:
-        """Zeros."""
-        return np.zeros(NUMBERS, np.float32)
 
     def opening(self, key: Key[Array, ""], level: WalkerLevel) -> tuple[Terrain, Float[Array, ""]]:
         """The level's terrain and the first push."""

@@ -24,6 +24,7 @@ HULL_FILL, HULL_EDGE, VISOR = (112, 72, 200), (58, 36, 110), (214, 228, 255)
 NEAR_LEG, FAR_LEG, LEG_EDGE = (206, 116, 168), (140, 66, 116), (76, 32, 64)
 RAY = (226, 48, 48)
 
+PROFILE, FRAME = (640, 128), (600, 400)  # pixels of a terrain's picture and of a film's, wide and high
 RAY_RANGE = 160 / 30  # m
 FLAG_HEIGHT = 50 / 30  # m
 START = 3 * CELL  # m, the start flag
@@ -68,9 +69,9 @@ def _terrain(level: WalkerLevel, rules: Rules) -> Terrain:
     return build(level, rules)[0]
 
 
-def draw(level: WalkerLevel, rules: Rules = "parametrised", *, width: int = 640, height: int = 128) -> Picture:
+def draw(level: WalkerLevel, rules: Rules = "parametrised") -> Picture:
     """The whole way from start to finish, all of its heights in view; where they leave room, twice as steep."""
-    terrain = jax.tree.map(np.asarray, _terrain(level, rules))
+    terrain, (width, height) = jax.tree.map(np.asarray, _terrain(level, rules)), PROFILE
     across = width / (CELLS * CELL)
     low, high = _extent(terrain)
     up = min(2 * across, height / (1.2 * (high - low) + 5.0))
@@ -82,18 +83,13 @@ def draw(level: WalkerLevel, rules: Rules = "parametrised", *, width: int = 640,
 
 
 def film(
-    terrain: Terrain,
-    poses: Float[np.ndarray, "time 5 3"],
-    lidar: Float[np.ndarray, "time 10"] | None = None,
-    *,
-    width: int = 600,
-    height: int = 400,
+    terrain: Terrain, poses: Float[np.ndarray, "time 5 3"], lidar: Float[np.ndarray, "time 10"] | None = None
 ) -> list[Picture]:
     """A picture for each pose (x, y, angle) of hull, upper and lower left leg, upper and lower right leg.
 
     x and y are those of the centres of mass. With `lidar`, the fractions of the rays' range that are free, rays show.
     """
-    terrain = jax.tree.map(np.asarray, terrain)
+    terrain, (width, height) = jax.tree.map(np.asarray, terrain), FRAME
     scale = width / 20.0
     rays = [None] * len(poses) if lidar is None else lidar
     pictures = []

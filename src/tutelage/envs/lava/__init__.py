@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Array, Key
@@ -16,7 +16,7 @@ from tutelage.envs.lava.encoder import SmallEncoder
 from tutelage.envs.lava.env import Crop, Hero, Lava, LavaObs, LavaState, Penalty
 from tutelage.envs.lava.level import LavaLevel
 from tutelage.envs.lava.nethack import NetHackEncoder
-from tutelage.errors import listed
+from tutelage.errors import check_choices
 
 __all__ = ["Lava", "LavaDesign", "LavaDomain", "LavaLevel", "LavaObs", "LavaState", "NetHackEncoder", "SmallEncoder"]
 
@@ -57,8 +57,7 @@ class LavaDomain:
     """Whether a level can be solved."""
 
     def __post_init__(self) -> None:
-        if self.eye not in get_args(Eye):
-            raise ValueError(f"`eye` must be one of {listed(Eye)}, not {self.eye!r}.")
+        check_choices(self, eye=Eye)
         self.env()  # these two check the rest
         self.design()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,17 +14,9 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from tutelage.envs.grid import UNPLACED, Plan, check_rows, first_occurrences, place, place_both
 from tutelage.envs.lava import render
 from tutelage.envs.lava.drafts import LavaDesigning, LavaEditing
-from tutelage.envs.lava.level import (
-    LAVA,
-    SIDE,
-    TILES,
-    LavaLevel,
-    level_from_rows,
-    level_to_rows,
-    make_level,
-)
+from tutelage.envs.lava.level import LAVA, SIDE, TILES, LavaLevel, level_from_rows, level_to_rows, make_level
 from tutelage.envs.lava.paths import path_length
-from tutelage.errors import listed
+from tutelage.errors import check_choices
 
 Generator = Literal["binomial", "uniform", "empty"]
 MOST_PLACEMENTS = 1_000  # by which every tile is lava in all likelihood
@@ -44,8 +36,7 @@ class LavaDesign:
     placements: int = 20
 
     def __post_init__(self) -> None:
-        if self.generator not in get_args(Generator):
-            raise ValueError(f"`generator` must be one of {listed(Generator)}, not {self.generator!r}.")
+        check_choices(self, generator=Generator)
         if self.placements < 0:
             raise ValueError(f"`placements` must not be negative, as {self.placements} is.")
         if self.placements > MOST_PLACEMENTS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +15,7 @@ from tutelage.env import Discrete, Timestep
 from tutelage.envs.lava.hero import roll, shown
 from tutelage.envs.lava.level import SIDE, TILES, LavaLevel
 from tutelage.envs.lava.paths import shortest_path
-from tutelage.errors import listed
+from tutelage.errors import check_choices
 
 # The eight compass moves (dx, dy) in MiniHack's order: N, E, S, W, NE, SE, SW, NW.
 MOVES = np.array([(0, -1), (1, 0), (0, 1), (-1, 0), (1, -1), (1, 1), (-1, 1), (-1, -1)], np.int32)
@@ -95,9 +95,7 @@ class Lava:
         # With more steps, penalties could use up what the goal pays, and a return would not tell who reached it.
         if not 2 <= self.max_steps <= LONGEST:
             raise ValueError(f"`max_steps` must be 2 to {LONGEST}, not {self.max_steps}.")
-        for name, kind in (("penalty", Penalty), ("crop", Crop), ("hero", Hero)):
-            if getattr(self, name) not in get_args(kind):
-                raise ValueError(f"`{name}` must be one of {listed(kind)}, not {getattr(self, name)!r}.")
+        check_choices(self, penalty=Penalty, crop=Crop, hero=Hero)
 
     def reset(self, key: Key[Array, ""], level: LavaLevel) -> tuple[LavaState, LavaObs]:
         """Puts the student on the level's start tile, which are the stairs up. The key is for the hero."""

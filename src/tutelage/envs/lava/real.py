@@ -27,7 +27,7 @@ import numpy as np
 from jax import random
 from jaxtyping import Array, Bool, Float, Int32, Key
 
-from tutelage.env import Discrete, Timestep
+from tutelage.env import Timestep
 from tutelage.envs.grid import FLOOR, GOAL, START
 from tutelage.envs.hosted import HostedEnv, seen
 from tutelage.envs.lava.env import BEFORE, CROP, LEFT, TOP, Crop, Hero, Lava, LavaObs, Penalty
@@ -62,22 +62,15 @@ class RealLava(HostedEnv):
     crop: Crop = "centred"
     hero: Hero = "fixed"
 
+    actions = Lava.actions
+    nothing = NOTHING
+
     def __post_init__(self) -> None:
         self._rules()
         minihack()  # or say now that it is missing
 
     def _rules(self) -> Lava:
         return Lava(self.max_steps, self.penalty, self.crop, self.hero)
-
-    @property
-    def actions(self) -> Discrete:
-        """MiniHack's eight compass moves."""
-        return self._rules().actions
-
-    @property
-    def nothing(self) -> LavaObs:
-        """Zeros."""
-        return NOTHING
 
     def opening(self, key: Key[Array, ""], level: LavaLevel) -> Opening:
         """The level, and the seed that NetHack rolls the hero by."""

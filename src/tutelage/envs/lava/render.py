@@ -30,8 +30,9 @@ def draw(level: LavaLevel, *, tile: int = 16) -> Picture:
     return canvas
 
 
-def film(level: LavaLevel, states: LavaState, *, tile: int = 40) -> list[Picture]:
+def film(level: LavaLevel, states: LavaState) -> list[Picture]:
     """One picture for each of an episode's stacked states `[T, …]`, with the trail so far."""
+    tile = 40
     room, pictures = _room(level, tile), []
     states = jax.tree.map(np.asarray, states)
     lava = np.asarray(level.lava).reshape(-1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import get_args
 
 import numpy as np
 from jaxtyping import Array, Key
@@ -15,7 +14,7 @@ from tutelage.envs.maze.design import Edit, Generator, MazeDesign, Order
 from tutelage.envs.maze.encoder import Compass, MazeEncoder
 from tutelage.envs.maze.env import Maze, MazeObs, MazeState, Reward
 from tutelage.envs.maze.level import MazeLevel
-from tutelage.errors import listed
+from tutelage.errors import check_choices
 
 __all__ = ["Maze", "MazeDesign", "MazeDomain", "MazeEncoder", "MazeLevel", "MazeObs", "MazeState"]
 
@@ -74,10 +73,7 @@ class MazeDomain:
             raise ValueError(f"`size` must be 3 to 99 tiles, not {self.size}.")
         if self.view not in (5, 7):
             raise ValueError(f"`view` must be 5 or 7 tiles, not {self.view}.")
-        if self.reward not in get_args(Reward):
-            raise ValueError(f"`reward` must be one of {listed(Reward)}, not {self.reward!r}.")
-        if self.compass not in get_args(Compass):
-            raise ValueError(f"`compass` must be one of {listed(Compass)}, not {self.compass!r}.")
+        check_choices(self, reward=Reward, compass=Compass)
         self.env()  # these two check the rest
         self.design()
 

@@ -14,17 +14,10 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from tutelage.envs.grid import UNPLACED, Plan, check_rows, first_occurrences, place, place_both
 from tutelage.envs.maze import render
 from tutelage.envs.maze.drafts import MazeDesigning, MazeEditing
-from tutelage.envs.maze.level import (
-    WALL,
-    MazeLevel,
-    level_from_rows,
-    level_to_rows,
-    make_level,
-    random_direction,
-)
+from tutelage.envs.maze.level import WALL, MazeLevel, level_from_rows, level_to_rows, make_level, random_direction
 from tutelage.envs.maze.order import set_order
 from tutelage.envs.maze.paths import path_length
-from tutelage.errors import listed, shown
+from tutelage.errors import check_choices, listed, shown
 
 Generator = Literal["variable", "fixed", "empty", "uniform"]
 Edit = Literal["wall", "empty", "goal", "agent"]
@@ -53,12 +46,9 @@ class MazeDesign:
     def __post_init__(self) -> None:
         if not (3 <= self.height <= 99 and 3 <= self.width <= 99):
             raise ValueError(f"A maze's interior has 3 to 99 tiles a side, not {self.height} × {self.width}.")
-        if self.generator not in get_args(Generator):
-            raise ValueError(f"`generator` must be one of {listed(Generator)}, not {self.generator!r}.")
+        check_choices(self, generator=Generator, edit_order=Order)
         if self.blocks < 0:
             raise ValueError(f"`blocks` must not be negative, as {self.blocks} is.")
-        if self.edit_order not in get_args(Order):
-            raise ValueError(f"`edit_order` must be one of {listed(Order)}, not {self.edit_order!r}.")
         if not self.edits or sorted(set(self.edits) & set(get_args(Edit))) != sorted(self.edits):
             raise ValueError(f"`edits` must be some of {listed(Edit)}, each once, not {self.edits}.")
 

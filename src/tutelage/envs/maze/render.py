@@ -41,9 +41,9 @@ def draw_state(
     return _with_actors(canvas, int(state.goal), (int(state.x), int(state.y), int(state.direction)), tile)
 
 
-def film(env: Maze, states: MazeState, *, tile: int | None = None) -> list[Picture]:
+def film(env: Maze, states: MazeState) -> list[Picture]:
     """One picture for each of an episode's stacked states `[T, …]`, with the field of view and the trail so far."""
-    tile = tile or max(4, min(24, 480 // (2 + max(env.height, env.width))))
+    tile = max(4, min(24, 480 // (2 + max(env.height, env.width))))
     seen = np.asarray(jax.jit(jax.vmap(env.field_of_view))(states))
     states = jax.tree.map(np.asarray, states)
     visited, pictures = np.zeros(seen.shape[1:], bool), []

@@ -19,7 +19,7 @@ EXACT = (  # each operation as it is written: nothing contracted, nothing assume
 LINKED = ("--no-entry", "--export=__heap_base", "--export=frame", "--strip-all", f"-z,stack-size={STACK}")
 
 
-def compiled(text: str, *, simd: bool, optimise: str = "-O3") -> bytes:
+def compiled(text: str, *, simd: bool) -> bytes:
     """The WebAssembly of a C text, with or without instructions on four numbers at once."""
     if find_spec("ziglang") is None:
         raise UserError("To make an engine takes a compiler: pip install 'tutelage[page]'.")
@@ -28,7 +28,7 @@ def compiled(text: str, *, simd: bool, optimise: str = "-O3") -> bytes:
         source.write_text(text)
         target = ("-target", "wasm32-freestanding", f"-mcpu=generic{'+simd128' if simd else ''}{FEATURES}")
         linked = [f"-Wl,{option}" for option in LINKED]
-        zig = [sys.executable, "-m", "ziglang", "cc", *target, optimise, *EXACT, "-w", "-nostdlib", *linked]
+        zig = [sys.executable, "-m", "ziglang", "cc", *target, "-O3", *EXACT, "-w", "-nostdlib", *linked]
         environment = {"ZIG_LOCAL_CACHE_DIR": folder, "ZIG_GLOBAL_CACHE_DIR": folder}
         run = subprocess.run(
             [*zig, "-o", str(made), str(source)],

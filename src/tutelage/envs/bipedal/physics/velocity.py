@@ -8,7 +8,8 @@ changes shrinks by the same share each time. So a walker's iterations end after 
 no more than a tolerance how fast it moves, in metres or radians a second, and how hard it presses on the ground, in
 newton seconds; what the rest of the 180 would still change at that rate is added. Ten rounds are of six iterations, the
 others of 24; three are made in any case, and at a tolerance of 0 all. (How hard is watched because two legs can share a
-load in many ways: how they do settles after velocities have.)
+load in many ways: how they do settles after velocities have.) Which walkers go through them together, on CPUs and on
+GPUs, is said in `run.solving`.
 """
 
 from __future__ import annotations
