@@ -218,6 +218,23 @@ class TeacherEye(eqx.Module):
         return jnp.concatenate([seen.reshape(-1), time, obs.z])
 
 
+class OnGrid:
+    """What a teacher sees of a level that is drawn on a grid; the first part of a draft is its `Plan`."""
+
+    height: int
+    width: int
+    steps: int
+    block_code: int
+
+    def look(self, draft: tuple[Any, ...]) -> UInt8[Array, "rows columns 3"]:
+        """The whole map with its border."""
+        return picture(draft[0], self.height, self.width, self.block_code)
+
+    def encoder(self, key: Key[Array, ""], z: int) -> TeacherEye:
+        """A convolution over the map, and the time step."""
+        return TeacherEye((self.height + 2, self.width + 2), self.steps, z, key=key)
+
+
 def xavier_kernel(key: Key[Array, ""], filters: int, channels: int = 3) -> Float[Array, "patch filters"]:
     """U(±√(6 / (fan in + fan out))) for a convolution of 3×3."""
     patch = KERNEL * KERNEL * channels

@@ -7,21 +7,10 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 from jax import random
-from jaxtyping import Array, Bool, Int, Key, UInt8
+from jaxtyping import Array, Bool, Int, Key
 
 from tutelage.env import Discrete
-from tutelage.envs.grid import (
-    LAVA_CODE,
-    EditDraft,
-    Plan,
-    TeacherEye,
-    edit_tile,
-    empty_plan,
-    picture,
-    place,
-    place_both,
-    put,
-)
+from tutelage.envs.grid import LAVA_CODE, EditDraft, OnGrid, Plan, edit_tile, empty_plan, place, place_both, put
 from tutelage.envs.lava.level import SIDE, TILES, LavaLevel, make_level
 
 NOTHING, LAVA = 0, 1
@@ -29,8 +18,15 @@ NOTHING, LAVA = 0, 1
 Draft = tuple[Plan, Bool[Array, " placements"]]  # and which placements may be lava
 
 
+class InRoom(OnGrid):
+    """The room and the stone around it."""
+
+    height = width = SIDE
+    block_code = LAVA_CODE
+
+
 @dataclass(frozen=True)
-class LavaDesigning:
+class LavaDesigning(InRoom):
     """So many placements, then the goal, then the start, a tile a step.
 
     Where the teacher has the `choice`, action = 49·object + tile, and a placement may be of nothing; otherwise an
@@ -67,17 +63,9 @@ class LavaDesigning:
         lava, agent = place(key, plan.blocks, plan.agent, plan.goal)
         return make_level(lava.reshape(SIDE, SIDE), agent, plan.goal)
 
-    def look(self, draft: Draft) -> UInt8[Array, "9 9 3"]:
-        """The room and the stone around it."""
-        return picture(draft[0], SIDE, SIDE, LAVA_CODE)
-
-    def encoder(self, key: Key[Array, ""], z: int) -> TeacherEye:
-        """A convolution over the map, and the time step."""
-        return TeacherEye((SIDE + 2, SIDE + 2), self.steps, z, key=key)
-
 
 @dataclass(frozen=True)
-class LavaEditing:
+class LavaEditing(InRoom):
     """`steps` edits of a room, each putting nothing or lava on a tile: action = 49·object + tile."""
 
     steps: int
@@ -99,11 +87,3 @@ class LavaEditing:
         key_goal, key_agent = random.split(key)
         lava, goal, agent = place_both(key_goal, key_agent, draft.plan)
         return make_level(lava.reshape(SIDE, SIDE), agent, goal)
-
-    def look(self, draft: EditDraft) -> UInt8[Array, "9 9 3"]:
-        """The room and the stone around it."""
-        return picture(draft.plan, SIDE, SIDE, LAVA_CODE)
-
-    def encoder(self, key: Key[Array, ""], z: int) -> TeacherEye:
-        """A convolution over the map, and the time step."""
-        return TeacherEye((SIDE + 2, SIDE + 2), self.steps, z, key=key)

@@ -8,21 +8,10 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import random
-from jaxtyping import Array, Bool, Int, Key, UInt8
+from jaxtyping import Array, Bool, Int, Key
 
 from tutelage.env import Discrete
-from tutelage.envs.grid import (
-    WALL_CODE,
-    EditDraft,
-    Plan,
-    TeacherEye,
-    edit_tile,
-    empty_plan,
-    picture,
-    place,
-    place_both,
-    put,
-)
+from tutelage.envs.grid import WALL_CODE, EditDraft, OnGrid, Plan, edit_tile, empty_plan, place, place_both, put
 from tutelage.envs.maze.level import MazeLevel, make_level, random_direction
 
 
@@ -34,7 +23,7 @@ class DesignDraft(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MazeDesigning:
+class MazeDesigning(OnGrid):
     """The design procedure of Dennis et al. (2020): so many walls, then the goal, then the start, a tile a step.
 
     Steps that come after the start change nothing.
@@ -45,6 +34,8 @@ class MazeDesigning:
     steps: int
     budget: Callable[[Int[Array, ""]], Int[Array, ""]]
     """The number of walls, given the first tile."""
+
+    block_code = WALL_CODE
 
     @property
     def actions(self) -> Discrete:
@@ -67,23 +58,17 @@ class MazeDesigning:
         walls, agent = place(key_agent, draft.plan.blocks, draft.plan.agent, goal)
         return make_level(walls.reshape(self.height, self.width), agent, goal, random_direction(key_direction))
 
-    def look(self, draft: DesignDraft) -> UInt8[Array, "rows columns 3"]:
-        """The whole map with its border."""
-        return picture(draft.plan, self.height, self.width, WALL_CODE)
-
-    def encoder(self, key: Key[Array, ""], z: int) -> TeacherEye:
-        """A convolution over the map, and the time step."""
-        return TeacherEye((self.height + 2, self.width + 2), self.steps, z, key=key)
-
 
 @dataclass(frozen=True)
-class MazeEditing:
+class MazeEditing(OnGrid):
     """`steps` edits of a maze, each of a kind and on a tile that the teacher chooses: action = kind · tiles + tile."""
 
     height: int
     width: int
     kinds: tuple[str, ...]
     steps: int
+
+    block_code = WALL_CODE
 
     @property
     def tiles(self) -> int:
@@ -110,14 +95,6 @@ class MazeEditing:
         key_goal, key_agent, key_direction = random.split(key, 3)
         walls, goal, agent = place_both(key_goal, key_agent, draft.plan)
         return make_level(walls.reshape(self.height, self.width), agent, goal, random_direction(key_direction))
-
-    def look(self, draft: EditDraft) -> UInt8[Array, "rows columns 3"]:
-        """The whole map with its border."""
-        return picture(draft.plan, self.height, self.width, WALL_CODE)
-
-    def encoder(self, key: Key[Array, ""], z: int) -> TeacherEye:
-        """A convolution over the map, and the time step."""
-        return TeacherEye((self.height + 2, self.width + 2), self.steps, z, key=key)
 
     def _is(self, kind: Int[Array, ""], name: str) -> Bool[Array, ""]:
         return kind == (self.kinds.index(name) if name in self.kinds else -1)

@@ -15,16 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tutelage.page.translate.values import (
-    IN_MEMORY,
-    IN_REGISTER,
-    Shape,
-    Value,
-    contiguous,
-    in_memory,
-    literal,
-    scalar,
-)
+from tutelage.page.translate.values import IN_MEMORY, IN_REGISTER, Shape, Value, contiguous, in_memory, literal, scalar
 
 
 @dataclass
