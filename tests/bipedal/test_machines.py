@@ -166,8 +166,9 @@ def test_nothing_is_fenced_where_no_machine_is_named(standing) -> None:
     assert fenced.count(" div ") > 2 * traced.count(" div ")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(("where", "few"), [("gpu", 2), pytest.param("nowhere", 10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("where", "few"), [("gpu", 2), ("nowhere", 10)])
 def test_a_step_on_other_machines_does_the_same(monkeypatch, where, few) -> None:
     """Step by step, from the same states, to float rounding, which may decide whether a corner is struck.
 

@@ -17,7 +17,7 @@ from tutelage.envs.bipedal.physics.machine import computed_on
 from tutelage.envs.bipedal.physics.nearby import cells_around
 from tutelage.envs.bipedal.physics.step import problem
 from tutelage.envs.bipedal.run import solving
-from tutelage.envs.bipedal.run.machines import OnCPU, in_kernel
+from tutelage.envs.bipedal.run.machines import OnCPU, OnGPU, in_kernel
 from tutelage.envs.bipedal.run.moment import Moment, unpacked
 
 
@@ -102,6 +102,14 @@ def test_on_cpus_iterations_end_by_the_same_rule(problems, ended):
     assert np.quantile(impulses_apart(have, ended), 0.99) < 1e-4
 
 
+def test_on_gpus_without_kernels_of_our_own_all_iterations_are_one_kernel(problems, all_made):
+    """One of XLA's, which ends none of them."""
+    with computed_on(OnGPU()):
+        have = jax.jit(lambda problem: solving.all_in_one_kernel(problem, TOLERANCE))(problems)
+    assert np.quantile(apart(have[0], all_made[0]), 0.99) < 1e-4
+    assert np.quantile(impulses_apart(have, all_made), 0.99) < 1e-4
+
+
 @pytest.mark.parametrize("walkers", [1, 8])
 def test_in_kernels_iterations_end_by_the_same_rule(problems, ended, walkers):
     """One walker a program, with loops for each number of points, or several of a kind."""
@@ -131,7 +139,7 @@ def kernels(walkers):
 def test_a_joint_is_solved_as_box2d_solves_it():
     """The motor first; then three equations, with the limit; and without, where it would have to pull."""
     rng = np.random.default_rng(0)
-    n = 2000
+    n = 500
     draw = lambda: jnp.float32(rng.normal(size=n))  # noqa: E731
     bodies = tuple(Body(draw(), draw(), 0.5 * draw(), *[jnp.zeros(n)] * 3) for _ in range(5))
     velocities = tuple((draw(), draw(), draw()) for _ in range(5))
