@@ -77,8 +77,13 @@ def test_edits_are_the_references(design: WalkerDesign, changes: list[tuple[int,
 
 
 def _apply(design: WalkerDesign, level: WalkerLevel, which: np.ndarray, steps: np.ndarray) -> WalkerLevel:
-    apply = jax.jit(design.apply_edits)
-    return apply(random.key(0), level, jnp.asarray(which, jnp.int32), jnp.asarray(steps, jnp.float32))
+    return applying(design)(random.key(0), level, jnp.asarray(which, jnp.int32), jnp.asarray(steps, jnp.float32))
+
+
+@lru_cache
+def applying(design: WalkerDesign):
+    """Its edits, compiled once."""
+    return jax.jit(design.apply_edits)
 
 
 @pytest.mark.parametrize("parameters", [5, 8])
