@@ -13,7 +13,7 @@ install_import_hook("tutelage", "typechecker.check")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The long files first: `make test` deals them out in this order, and one at the end would keep it waiting."""
-    items.sort(key=lambda item: item.path.parent.name not in ("bipedal", "curricula", "runs"))
+    items.sort(key=lambda item: item.path.parent.name not in ("bipedal", "curricula", "runs", "tests"))
 
 
 def pytest_collection_finish() -> None:
@@ -21,6 +21,15 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """JAX keeps all that it has compiled, gigabytes of a folder's programs, of which the next folder uses few."""
+    import jax
+
+    if nextitem is not None and nextitem.path.parent != item.path.parent:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture
