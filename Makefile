@@ -71,7 +71,7 @@ results: $(VENV)/.installed
 	@$(BIN)/python bench/results.py $(if $(RELEASED),--released $(RELEASED))
 
 # Builds, then looks at what was built: the description as a package index shows it, the package as the wheel installs
-# it, and the tests as the source archive has them (TESTS= runs all of them).
+# it, and the tests as the source archive has them (TESTS= runs all of them), with the programs that are compiled here.
 TESTS ?= tests/runs/test_checkpoint.py tests/test_statistics.py
 release: $(VENV)/.installed-release
 	@test -n "$(REPOSITORY)" || { echo "Where will it be? make release REPOSITORY=https://…" >&2; exit 2; }
@@ -81,7 +81,7 @@ release: $(VENV)/.installed-release
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --target build/wheel dist/*.whl
 	@cd build/wheel && PYTHONPATH=. ../../$(BIN)/python -m tutelage --version
 	@tar xzf dist/*.tar.gz -C build/sdist --strip-components=1
-	@cd build/sdist && PYTHONPATH=src ../../$(BIN)/python -m pytest -q $(TESTS)
+	@cd build/sdist && JAX_COMPILATION_CACHE_DIR="$(CURDIR)/.pytest_cache/jax" PYTHONPATH=src ../../$(BIN)/python -m pytest -q $(TESTS)
 	@ls -l dist
 
 bench: $(VENV)/.installed
