@@ -8,7 +8,7 @@ import numpy as np
 
 import tutelage as tut
 from tutelage.runs.run import initial_state
-from tutelage.runs.trainer import advance
+from tutelage.runs.trainer import programs
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,8 @@ class Course:
     """A method taken a few updates at a time: `states[i]` after `i · stride` updates, with the log of that stretch."""
 
     def __init__(self, config: tut.Config, strides: int, stride: int = 1):
-        self.config, self.room = config, config.classroom()
-        # The very program that a run compiles, which is therefore found in the cache by whichever comes second.
-        step = jax.jit(lambda s, target: advance(self.room, config.method, s, target), donate_argnums=0)
+        self.config = config
+        self.room, step, _ = programs(config)  # those of a run, so that whichever comes second need not trace them
         self.states = [initial_state(config)]
         for n in range(strides):
             before = jax.tree.map(jnp.copy, self.states[-1].with_log(None))

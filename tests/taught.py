@@ -10,7 +10,7 @@ import tutelage as tut
 from boxes import signs
 from toys import tiny_maze
 from tutelage.runs.run import initial_state
-from tutelage.runs.trainer import advance
+from tutelage.runs.trainer import programs
 
 BUFFER = tut.BufferConfig(capacity=24, min_fill=0.3, replay_rate=0.7)
 TEACHER = tut.Teacher(tut.StudentConfig(memory=False, hidden=0, head=8), tut.PPO(learning_rate=1e-3, epochs=1), z=3)
@@ -45,10 +45,9 @@ def same(a, b) -> bool:
 
 def after_updates(config, updates):
     """All seeds of a config after so many student updates."""
-    room, states = config.classroom(), initial_state(config)
-    step = jax.jit(lambda s, target: advance(room, config.method, s, target))
+    states, (_, step, _) = initial_state(config), programs(config)
     while int(states.updates.min()) < updates:
-        states = step(states.with_log(None), jnp.int32(updates))
+        states = step(states.with_log(None), jnp.asarray(updates, jnp.int32))
     return states
 
 
