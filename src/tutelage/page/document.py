@@ -46,8 +46,8 @@ def _policy(style: str, script: str) -> str:
     """What the page may do: run its own script and style, compile its engines, start its own helpers; nothing else."""
     rules = {
         "default-src": "'none'",
-        "script-src": f"'sha256-{_digest(script)}' 'wasm-unsafe-eval'",
-        "style-src": f"'sha256-{_digest(style)}'",
+        "script-src": f"'sha256-{digest(script)}' 'wasm-unsafe-eval'",
+        "style-src": f"'sha256-{digest(style)}'",
         "worker-src": "blob:",
         "img-src": "data:",
         "base-uri": "'none'",
@@ -58,7 +58,8 @@ def _policy(style: str, script: str) -> str:
     return "; ".join(f"{name} {value}" for name, value in rules.items())
 
 
-def _digest(source: str) -> str:
+def digest(source: str) -> str:
+    """By what a page's policy names a script or a style that it lets run."""
     return b64encode(sha256(source.encode()).digest()).decode()
 
 

@@ -86,21 +86,23 @@ def weights(student: Student, layout: Layout) -> bytes:
 
 def _found(wanted: Mapping[str, Any], plans: Callable[[], list[catalogue.Plan]]) -> Found:
     """What is shipped for the purpose, or what is made for it."""
-    wanted = json.loads(json.dumps(wanted))
-    found = _search(shipped().values(), wanted)
-    return found or _search((_made(source) for source in build.sources(plans())), wanted) or _never(wanted)
+    found = if_shipped(wanted) or _search((_made(source) for source in build.sources(plans())), wanted)
+    assert found is not None, f"an engine serves what it is made for: {wanted}"
+    return found
+
+
+def if_shipped(wanted: Mapping[str, Any]) -> Found | None:
+    """What is shipped for whoever a manifest names so."""
+    return _search(shipped().values(), wanted)
 
 
 def _search(engines: Iterable[Shipped], wanted: Mapping[str, Any]) -> Found | None:
+    wanted = json.loads(json.dumps(wanted))
     for engine in engines:
         for use in engine.manifest["uses"]:
             if wanted.items() <= use.items():
                 return Found(engine, use["functions"], use.get("limit", 0))
     return None
-
-
-def _never(wanted: Mapping[str, Any]) -> Found:
-    raise AssertionError(f"an engine serves what it is made for: {wanted}")
 
 
 def _made(source: build.Source) -> Shipped:

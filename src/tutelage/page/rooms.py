@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tutelage.env import DesignSpace, Level, TestLevel
+from tutelage.env import DesignSpace, Level, TestLevel, bits_of
 from tutelage.envs.bipedal import WalkerDesign, WalkerDomain
 from tutelage.envs.lava import LavaDomain
 from tutelage.envs.maze import MazeDomain
@@ -68,8 +67,7 @@ def ready(config: Config) -> bool:
     if not isinstance(config.env, tuple(ROOMS)):
         return False
     wanted = {"domain": described(config.env)}, {"student": described(student_of(config))}
-    plain = json.loads(json.dumps(wanted))
-    return all(any(one.items() <= use.items() for _, use in _uses()) for one in plain)
+    return all(engines.if_shipped(one) for one in wanted)
 
 
 def room_of(guests: Sequence[Guest], most: int | None, cargo: Cargo) -> Facts:
@@ -111,7 +109,8 @@ def _held_out(domain: Any, own: Mapping[str, Facts], cargo: Cargo) -> Facts:
     rules: dict[str, Facts] = {}
 
     def under(test: TestLevel) -> Facts:
-        side, found = _side(test), _use_of(test)
+        played = {"draw": described(test.draw), "env": described(test.env)}
+        side, found = _side(test), engines.if_shipped(played)
         if found is None or found.engine.name != own[side]["engine"]:
             return {}
         facts = cargo.rules(found) | {"functions": own[side]["functions"] | dict(found.functions)}
@@ -130,24 +129,13 @@ def _side(test: TestLevel) -> str:
     return str(getattr(test.env, "height", LAVA))
 
 
-def _use_of(test: TestLevel) -> Found | None:
-    """The engine of a held-out level with what draws it, if one is shipped."""
-    wanted = json.loads(json.dumps({"draw": described(test.draw), "env": described(test.env)}))
-    fitting = ((x, use) for x, use in _uses() if wanted.items() <= use.items())
-    return next((Found(x, use["functions"], use["limit"]) for x, use in fitting), None)
-
-
 def _sized(domain: MazeDomain, size: int) -> Found | None:
     """The engine of mazes of another size in which students see and earn alike, if one is shipped."""
     alike = {"type": "MazeDomain", "size": size} | {name: getattr(domain, name) for name in ALIKE}
-    fitting = [(engine, use) for engine, use in _uses() if alike.items() <= use.get("domain", {}).items()]
+    uses = [(engine, use) for engine in engines.shipped().values() for use in engine.manifest["uses"]]
+    fitting = [(engine, use) for engine, use in uses if alike.items() <= use.get("domain", {}).items()]
     fitting.sort(key=lambda found: found[1]["domain"]["generator"] != domain.generator)
     return next((Found(engine, use["functions"], use["limit"]) for engine, use in fitting), None)
-
-
-def _uses() -> list[tuple[Shipped, Facts]]:
-    """What the shipped engines are for."""
-    return [(engine, use) for engine in engines.shipped().values() for use in engine.manifest["uses"]]
 
 
 def _lava(domain: LavaDomain, cargo: Cargo) -> Facts:
@@ -159,26 +147,20 @@ def _walker(domain: WalkerDomain, cargo: Cargo) -> Facts:
     rules = {OWN: cargo.rules(engines.for_domain(domain)) | _shape(domain.env())}
 
     def under(test: TestLevel) -> Facts:
-        found = _played_in(test.env)
+        found = engines.if_shipped({"env": described(test.env)})
         assert found is not None
         facts = cargo.rules(found) | _shape(test.env)
         alike = next((name for name, x in rules.items() if _steps(x) == _steps(facts)), free_name(test.name, rules))
         rules.setdefault(alike, facts)
         return {"rules": alike}
 
-    suites = _suites(domain, lambda test: _played_in(test.env) is not None, under)
+    suites = _suites(domain, lambda test: engines.if_shipped({"env": described(test.env)}) is not None, under)
     return {"parameters": domain.parameters, "rules": rules, "suites": suites}
 
 
 def _shape(env: Any) -> Facts:
     """Whether a level's parameters make its obstacles."""
     return {"shaped": env.rules != "hardcore"}
-
-
-def _played_in(env: Any) -> Found | None:
-    """The engine of a held-out level's env, if one is shipped."""
-    wanted = json.loads(json.dumps(described(env)))
-    return next((Found(x, use["functions"], use["limit"]) for x, use in _uses() if use.get("env") == wanted), None)
 
 
 def _steps(facts: Facts) -> tuple[Any, ...]:
@@ -234,7 +216,8 @@ def _suites(
 
 def _drawn(domain: Any, test: TestLevel, under: Callable[[TestLevel], Facts]) -> Iterator[Facts]:
     """The one level that there is; of a distribution its first draw, if the page can go on drawing, or else a few."""
-    levels = _different([test.draw(jax.random.key(n)) for n in range(DRAWS)])
+    draws = [test.draw(jax.random.key(n)) for n in range(DRAWS)]
+    levels = list({bits_of(level): level for level in draws}.values())
     facts = under(test)
     if len(levels) == 1:
         facts.pop("draw", None)
@@ -252,13 +235,6 @@ def _written_by(domain: Any, level: Level | None = None) -> DesignSpace:
         height, width = level.walls.shape
         return replace(design, height=height, width=width)
     return design
-
-
-def _different(levels: Sequence[Level]) -> list[Level]:
-    found: dict[bytes, Level] = {}
-    for level in levels:
-        found.setdefault(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(level)), level)
-    return list(found.values())
 
 
 def _buffers(guest: Guest, design: DesignSpace) -> Iterator[Facts]:

@@ -6,12 +6,11 @@ one was put in.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import sha256
 from html import escape
 from importlib import resources
 
+from tutelage.page.document import digest
 from tutelage.report import text
 from tutelage.report.facts.students import Episode
 from tutelage.report.plots.pictures import Animation, Exhibit
@@ -47,7 +46,7 @@ def _attribute(name: str) -> str:
 
 def document(title: str, *body: Markup, script: str = "") -> str:
     """A page that needs nothing but itself; what its script adds is a convenience."""
-    policy = POLICY + (f"; script-src 'sha256-{_digest(script)}'" if script else "")
+    policy = POLICY + (f"; script-src 'sha256-{digest(script)}'" if script else "")
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -64,10 +63,6 @@ def document(title: str, *body: Markup, script: str = "") -> str:
 def resource(name: str) -> str:
     """A text file of this package."""
     return resources.files("tutelage.report.pages").joinpath(name).read_text("utf-8")
-
-
-def _digest(script: str) -> str:
-    return b64encode(sha256(script.encode()).digest()).decode()
 
 
 def lead(sentence: str) -> Markup:

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from PIL import Image, features
 
-from tutelage.env import DesignSpace, Domain, Level
+from tutelage.env import DesignSpace, Domain, bits_of
 from tutelage.report.facts.levels import evenly
 from tutelage.report.facts.runs import Missing
 from tutelage.report.facts.students import Episode
@@ -48,7 +48,7 @@ def gallery(design: DesignSpace, found: Sequence[Sequence[Found]], n: int = 12) 
     ranked = sorted(((rank, f) for levels in found for rank, f in enumerate(levels)), key=lambda r: (r[0], -r[1].score))
     different: dict[bytes, Found] = {}
     for _, f in ranked:
-        different.setdefault(_bytes(f.level), f)
+        different.setdefault(bits_of(f.level), f)
     chosen = list(different.values())[:n]
     return [exhibit(design, f) for f in sorted(chosen, key=lambda f: -f.score)]
 
@@ -119,7 +119,3 @@ def data_uri(kind: str, data: bytes) -> str:
 def _scaled(size: tuple[int, int], factor: float) -> tuple[int, int]:
     width, height = (max(1, round(side * factor)) for side in size)
     return width, height
-
-
-def _bytes(level: Level) -> bytes:
-    return b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(level))
