@@ -99,7 +99,7 @@ class Course:
 
     def __init__(self, config: tut.Config, strides: int, stride: int = 1):
         self.config = config
-        self.room, step, _ = programs(config)  # those of a run, so that whichever comes second need not trace them
+        self.room, step, _ = programs(config, 1)  # those of a run, so that whichever comes second need not trace them
         self.states = [initial_state(config)]
         for n in range(strides):
             before = jax.tree.map(jnp.copy, self.states[-1].with_log(None))

@@ -45,7 +45,7 @@ def same(a, b) -> bool:
 
 def after_updates(config, updates):
     """All seeds of a config after so many student updates."""
-    states, (_, step, _) = initial_state(config), programs(config)
+    states, (_, step, _) = initial_state(config), programs(config, 1)
     while int(states.updates.min()) < updates:
         states = step(states.with_log(None), jnp.asarray(updates, jnp.int32))
     return states
