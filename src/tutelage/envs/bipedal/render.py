@@ -137,8 +137,7 @@ def _sky(camera: Camera) -> Image.Image:
 
 def _scenery(sheet: Image.Image, camera: Camera) -> None:
     """Clouds and two ridges, the slower the farther away."""
-    pen = ImageDraw.Draw(sheet)
-    width, height = sheet.size
+    pen, (width, height) = ImageDraw.Draw(sheet), sheet.size
     for x, y, size in _clouds():
         centre = (x * width - 0.1 * camera.left / 20 * width) % (1.5 * width) - 0.25 * width
         for dx, dy, r in ((-0.9, 0.1, 0.55), (0.0, -0.15, 0.8), (0.85, 0.1, 0.6), (0.3, 0.2, 0.6)):

@@ -228,8 +228,7 @@ def _levels(view: int, reward: Reward) -> Suite:
     """Every test level, with its time limit: 2·(side + 2)² unless its MiniGrid original has another."""
 
     def env(side: int, max_steps: int | None = None, see_through: bool = True) -> Maze:
-        limit = max_steps or 2 * (side + 2) ** 2
-        return Maze(side, side, view, limit, see_through, reward, redraw_direction=False)
+        return Maze(side, side, view, max_steps or 2 * (side + 2) ** 2, see_through, reward, redraw_direction=False)
 
     layouts = {name: Layout(tuple(text.split())) for name, text in (LAYOUTS | SMALL_LAYOUTS).items()}
     crossing, rooms = SimpleCrossing(), FourRooms()

@@ -165,11 +165,10 @@ def _score(c: Comparison, group: Group) -> Markup:
         mean, _, error = s.text(c.measure.digits).replace("-", "−").partition(" ")
     episodes = f"{max(r.episodes for r in group.results):,} episodes each"
     how = f"{text.plural(len(c.common), 'level')}, {text.plural(group.seeds, 'seed')}, {episodes}"
-    note = f"Suite {c.suite}: {how}{'; mean ± standard error over seeds' if error else ''}."
     return join(
         element("p", mean, " ", element("small", error), class_="number"),
         element("p", element("b", f"{c.measure.name} on levels never seen in training"), class_="what"),
-        element("p", note, class_="note"),
+        element("p", f"Suite {c.suite}: {how}{'; mean ± standard error over seeds' if error else ''}.", class_="note"),
     )
 
 

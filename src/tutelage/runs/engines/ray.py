@@ -51,7 +51,8 @@ class Ray:
         _imported()
         for name, wanted, there in (("cores", self.cores, os.cpu_count() or 1), ("gpus", self.gpus, len(gpus()))):
             if _address() == "local" and wanted > there:
-                raise UserError(f"--ray.{name} must be at most {there}, as many as are here; RAY_ADDRESS names a cluster.")
+                here = f"{there}, as many as are here; RAY_ADDRESS names a cluster"
+                raise UserError(f"--ray.{name} must be at most {here}.")
         if self.population_every:
             population.check(sweep, self.population_every)
         elif self.stop_early != "no" and not all(config.eval_every for config in sweep.bases.values()):
