@@ -418,7 +418,7 @@ def test_a_run_is_extended(capsys, run, tmp_path):
     code, out, _ = call(capsys, "resume", tmp_path / "copy", "--updates", 6)
     assert code == 0
     lines = out.splitlines()
-    assert lines[0].startswith(f"maze/accel, 2 seeds → {tmp_path / 'copy'}, on cpu")
+    assert lines[0].startswith(f"accel on maze, 2 seeds → {tmp_path / 'copy'}, on cpu")
     assert len(set(lines)) == len(lines), "nothing is said twice"
     assert tut.Run(tmp_path / "copy").checkpoints[-1] == 6
     code, _, err = call(capsys, "resume", tmp_path / "copy", "--updates", 5)

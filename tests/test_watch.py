@@ -36,7 +36,7 @@ def one_clock(monkeypatch):
 def test_where_there_is_no_terminal_each_thing_is_said_once(capsys):
     follow(stand(), stand(10, 90.0, 50.0), stand(20, 80.0, 50.0), stand(100, 0.0, 50.0), stand(100, 0.0, 50.0))
     first, *lines = capsys.readouterr().out.splitlines()
-    assert first.startswith("maze/accel, 1 seed → runs/x, on cpu, JAX ")
+    assert first.startswith("accel on maze, 1 seed → runs/x, on cpu, JAX ")
     assert [line.split(" · ")[0] for line in lines] == [
         "compiling …",
         "This will take about 2 minutes on this machine.",

@@ -57,7 +57,7 @@ class Watch(AbstractContextManager["Watch"]):
 
     def _what(self) -> str:
         seeds = "1 seed" if self._config.seeds == 1 else f"{self._config.seeds} seeds"
-        return f"{self._config.env.name}/{presets.method_name(self._config.method)}, {seeds}"
+        return f"{presets.method_name(self._config.method)} on {self._config.env.name}, {seeds}"
 
     def _estimate(self, p: Progress) -> None:
         """Says once how long it will take. Before the first student update, it takes at least its own rollouts."""
