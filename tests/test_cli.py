@@ -160,7 +160,7 @@ BAD = {
     "no envs to time": ("bench maze --envs 0", "--envs must be at least 1, not 0"),
     "no updates to time": ("bench maze --updates -4", "--updates must be at least 1, not -4"),
     "a number beyond all arrays": ("bench maze --envs 99999999999", "--envs must be at most 2,147,483,647"),
-    "too many processes": ("sweep maze --methods demo --local.side-by-side 61", "--local.side-by-side must be from 1 to 60"),
+    "too many processes": ("sweep maze --methods demo --local.side-by-side 61", "side-by-side must be from 1 to 60"),
 }
 
 
