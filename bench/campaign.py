@@ -104,6 +104,41 @@ LATER = [  # what came after ACCEL, for the ranking of methods at 5,000 updates 
     ),
     Job("maze-ncc-look-every-10", "maze/ncc", 22, 5_000, changes={"method.look_every": 10}),
 ]
+LARGE_BATCH = {  # how SFL's students learn: of 256 slots in a rollout, four minibatches
+    "ppo.learning_rate": 2.5e-4,
+    "ppo.epochs": 4,
+    "ppo.minibatches": 4,
+    "ppo.clip": 0.04,
+    "ppo.bootstrap": True,
+    "ppo.time_limit": "end",
+    "ppo.normalise": "minibatch",
+    "student.activation": "relu",
+}
+FEW_SCOUTS = {"scout_every": 50, "scout_batches": 1, "scout_levels": 2048, "scout_episodes": 4, "buffer.capacity": 256}
+
+
+def recipe(name: str, method: str, updates: int, slots: int, **changes: Any) -> Job:
+    """A way to `maze/best`: at most a quarter of the 369 M env steps a seed that the paper's ACCEL has.
+
+    Recipes are compared on validation levels alone, and those ahead are trained to the end.
+    """
+    settings = {path.replace("__", "."): value for path, value in changes.items()}
+    job = Job(f"maze-recipe-{name}", f"maze/{method}", 4, updates, 3, suite="validation", looks=updates)
+    return replace(job, changes=LARGE_BATCH | {"slots": slots, "ppo.decay": updates} | settings)
+
+
+RECIPES = [
+    recipe("dr", "dr", 1400, 256),
+    recipe("plr-parallel", "plr-parallel", 1400, 128),
+    recipe("plr-parallel-learnability", "plr-parallel", 1400, 128, method__score="learnability"),
+    recipe("plr-parallel-s5", "plr-parallel", 1400, 128, student__cell="s5"),
+    recipe("plr-parallel-0.995", "plr-parallel", 1400, 128, ppo__discount=0.995),
+    recipe("plr-parallel-clip-0.2", "plr-parallel", 1400, 128, ppo__clip=0.2),
+    recipe("accel-parallel", "accel-parallel", 1400, 84, ppo__discount=0.995),
+    recipe("robust-plr", "robust-plr", 1120, 256, method__buffer__replay_rate=0.8),
+    recipe("accel-learnability", "accel-dr", 620, 256, method__score="learnability"),
+    recipe("sfl-few-scouts", "sfl", 860, 256, **{f"method.{name}": value for name, value in FEW_SCOUTS.items()}),
+]
 SUSPECTS = ("hero", "penalty", "hero-penalty", "crop")  # of keeping students from learning lava
 LAVA = [
     Job(f"lava-{name}", f"lava/{name}", 10, 1_000, suite="lava", looks=250)
@@ -119,7 +154,7 @@ WALKERS = [  # the paper has 30,000 updates, and released what 20,000 make
         for name, minutes in (("robust-plr", 150), ("dr", 100), ("alp-gmm", 100), ("paired", 150), ("minimax", 100))
     ),
 ]
-QUEUE = [*MAZES, *CELLS, *LAVA, *WALKERS, *DRIVERS, *LATER]
+QUEUE = [*MAZES, *CELLS, *RECIPES, *LAVA, *WALKERS, *DRIVERS, *LATER]
 TRIAL = Job("trial", "maze/demo", 0, updates=200, seeds=2, looks=100)  # minutes on a CPU: `work WORK --only trial`
 
 
