@@ -3,6 +3,7 @@
 import ast
 import io
 import json
+import os
 import re
 import shutil
 import signal
@@ -182,6 +183,19 @@ def test_a_file_that_is_no_config_is_refused(capsys, tmp_path, text):
     code, _, err = call(capsys, "train", "--config", "c.json")
     assert code == 2
     assert "c.json" in err
+
+
+@pytest.mark.parametrize("where", ["/", ".", "..", "", "folder", "pipe", "link to a pipe"])
+def test_a_folder_or_a_pipe_is_not_replaced_by_a_file(capsys, tmp_path, run, where):
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link to a pipe").symlink_to("pipe")
+    there = sorted(tmp_path.iterdir())
+    code, _, err = call(capsys, "levels", run, "--json", where)
+    assert code == 2
+    assert re.fullmatch(r"tutelage: .*(Is a directory|this is no plain file, and is left as it is)\.\n", err)
+    assert sorted(tmp_path.iterdir()) == there
+    assert (tmp_path / "pipe").is_fifo()
 
 
 @pytest.mark.parametrize("to", ["tensorboard", "wandb"])

@@ -87,7 +87,8 @@ disk = Disk()
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Temporary name, flush, rename."""
+    """Temporary name, flush, rename. A folder, a pipe or a device is not replaced."""
+    _check_replaceable(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with _opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as file:
@@ -99,6 +100,13 @@ def write_atomically(path: Path, data: bytes) -> None:
             disk.unlink(temporary)
         raise
     disk.sync_folder(path.parent)
+
+
+def _check_replaceable(path: Path) -> None:
+    if not path.name or path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "this is no plain file, and is left as it is", str(path))
 
 
 def append(path: Path, data: bytes) -> None:
