@@ -37,7 +37,6 @@ def process_at(run: Path) -> int:
     raise AssertionError(f"nobody is at {run}")
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_ray_is_not_asked_for_what_it_would_wait_for(tmp_path, sweep, monkeypatch):
     pytest.importorskip("ray", reason="there is no wheel of Ray")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
@@ -47,6 +46,7 @@ def test_ray_is_not_asked_for_what_it_would_wait_for(tmp_path, sweep, monkeypatc
     Ray(cores=100_000).check(sweep)
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_a_worker_of_ray_that_dies_is_replaced(tmp_path, sweep, by_hand):
     pytest.importorskip("ray", reason="there is no wheel of Ray")
     folder, killed = opened(sweep, tmp_path / "sweep"), []
