@@ -294,6 +294,7 @@ def shrunk(line: str) -> list[str]:
     return words
 
 
+@pytest.mark.filterwarnings("ignore:os.fork")  # by Ray, which does not go on with JAX in the new process
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_every_command_runs(page, tmp_path, monkeypatch, capsys):
