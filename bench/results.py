@@ -201,12 +201,14 @@ def beside_released(folder: Path) -> str:
 
 
 def pooled_row(label: str, pairs: Sequence[Pair]) -> str:
-    """The mean of several differences of means, of which each has its own spread; by the normal distribution."""
-    from scipy.special import ndtr
+    """The mean of several differences of means, each with its own spread, by Welch's test of them together."""
+    from scipy.special import stdtr
 
     differences = [float(mean(one) - mean(other)) for _, one, other in pairs]
-    spread = sum(x.mean(axis=1).var(ddof=1) / len(x) for _, one, other in pairs for x in (one, other))
-    p = 2 * float(ndtr(-abs(sum(differences)) / np.sqrt(spread)))
+    samples = [x.mean(axis=1) for _, one, other in pairs for x in (one, other)]
+    spreads = [x.var(ddof=1) / len(x) for x in samples]
+    degrees = sum(spreads) ** 2 / sum(s**2 / (len(x) - 1) for s, x in zip(spreads, samples, strict=True))
+    p = 2 * float(stdtr(degrees, -abs(sum(differences)) / np.sqrt(sum(spreads))))
     return table([(label, signed(float(np.mean(differences))), probability(p), "–")]).splitlines(keepends=True)[0]
 
 

@@ -46,3 +46,10 @@ def test_released_seeds_are_those_of_the_paper(results, shared):
     released = results.released(shared / "data" / "paper_results", results.ACCEL)
     assert released.shape == (5, 12)
     assert released[:, 0].tolist() == [1.0] * 5
+
+
+def test_one_difference_alone_is_pooled_to_its_own_test(results):
+    random = np.random.default_rng(0)
+    pair = results.Pair("one", random.uniform(size=(5, 3)), random.uniform(size=(5, 3)))
+    alone = results.order_table([pair]).splitlines()[2].split(" | ")
+    assert results.pooled_row("one", [pair]).split(" | ")[:3] == alone[:3]

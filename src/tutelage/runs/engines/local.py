@@ -24,7 +24,7 @@ from tutelage.runs.signals import Interrupted, Requests
 from tutelage.runs.sweep import Sweep
 
 LOOK_EVERY = 0.1  # seconds
-MOST_BESIDE = 60  # processes on one GPU, which is as many as NVIDIA's MPS serves
+MOST_BESIDE = 60  # processes on one GPU; more of them would be a mistake of typing
 TRY_AGAIN = 75  # exit code of a process whose run another process is at (EX_TEMPFAIL)
 
 
